@@ -5,7 +5,7 @@ pub(crate) mod change;
 use axum::Json;
 use axum::extract::State;
 use domain::catalog::{Catalog, Server, ToolFilter};
-use domain::policy::Lock;
+use domain::policy::{Lock, Reader};
 use domain::tool::{Tool, ToolName};
 use domain::trust::{ItemKind, visible};
 use domain::{Caller, Code, Refusal, near};
@@ -54,7 +54,7 @@ pub(crate) async fn list(
 ) -> Result<Json<ToolList>, Refused> {
     let status = one_of("status", query.status.as_deref(), &Lock::words(), |word| word)?;
     let limit = limit(query.limit, SEARCH_RESULTS_MAX, SEARCH_RESULTS_MAX)?;
-    admin.gateway.first_settled().await;
+    admin.gateway.first_settled(&Caller::admin()).await;
     let catalog = admin.gateway.catalog();
     let tools: Vec<ToolEntry> = matching(&catalog, query.q.as_deref())
         .into_iter()
@@ -80,7 +80,7 @@ pub(crate) async fn show(
     Path((server, tool)): Path<(String, String)>,
     Query(query): Query<ShowQuery>,
 ) -> Result<Json<ToolReview>, Refused> {
-    admin.gateway.first_settled().await;
+    admin.gateway.first_settled(&Caller::admin()).await;
     let catalog = admin.gateway.catalog();
     let name = ToolName { server, tool };
     let kind = kind(query.kind.as_deref())?;
@@ -96,7 +96,7 @@ pub(crate) async fn show(
     let review = item.and_then(Review::of);
     let review = review.unwrap_or_else(|| Review::unknown(tool.definition().get()));
     let remediation = match server.lock(&tool.name) {
-        Lock::Locked(status) => Some(status.remediation().to_owned()),
+        Lock::Locked(status) => Some(status.remediation(Reader::Person).to_owned()),
         Lock::Callable => None,
     };
     Ok(Json(ToolReview::Tool(Box::new(ToolEntry {

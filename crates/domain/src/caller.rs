@@ -148,9 +148,20 @@ impl Caller {
         Caller { servers, operations, surfaces, ..self.clone() }
     }
 
-    /// Reports whether nothing is hidden from the caller.
-    pub fn sees_all(&self) -> bool {
-        self.servers == Servers::All && self.profile == ProfileRule::None
+    /// Reports whether nothing is hidden from the caller, and no tool forbidden to it.
+    pub fn is_unrestricted(&self) -> bool {
+        self.servers == Servers::All
+            && self.profile == ProfileRule::None
+            && self.operations == Operations::ALL
+            && self.unannotated == UnannotatedRule::Allow
+    }
+
+    /// Reports whether both callers may see and call the same tools.
+    pub fn has_rights_of(&self, other: &Caller) -> bool {
+        self.operations == other.operations
+            && self.unannotated == other.unannotated
+            && self.profile == other.profile
+            && self.servers == other.servers
     }
 
     /// Reports whether the caller may use this surface.

@@ -3,19 +3,21 @@
 
 mod indexes;
 mod listing;
+mod recent;
 mod server;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::caller::Caller;
+use crate::caller::{Caller, TokenSurface};
 use crate::exposed::ExposedTools;
 use crate::near;
-use crate::policy::{Lock, LockStatus, ServerRules};
+use crate::policy::{Lock, Obstacle, ServerRules};
 use crate::search::Match;
 use crate::tool::{Tool, ToolName};
 
 use indexes::Indexes;
 pub use listing::Listing;
+use recent::Recent;
 use server::NEAR_MAX;
 pub use server::{Server, UnknownToolName};
 
@@ -45,11 +47,11 @@ pub struct Hit<'a> {
     pub score: f32,
 }
 
-/// A tool that matches the query but cannot be called.
+/// A tool that matches the query but that the caller cannot call.
 pub struct LockedHit<'a> {
     pub server: &'a Server,
     pub tool: &'a Tool,
-    pub status: LockStatus,
+    pub obstacle: Obstacle,
     /// True if its description has been approved.
     pub shows_text: bool,
 }
@@ -59,8 +61,10 @@ pub struct Catalog {
     /// Sorted by name.
     servers: Vec<Arc<Server>>,
     indexes: Arc<Indexes>,
-    /// For callers that see every server, as most do.
+    /// For unrestricted callers, as most are.
     all: OnceLock<Arc<ExposedTools>>,
+    /// For other callers, by their rights.
+    restricted: Recent<Caller, ExposedTools>,
 }
 
 /// The version of the tools shown to a pass-through client. Two are equal as long as nothing has
@@ -99,7 +103,7 @@ impl Catalog {
                 servers[position] = server;
                 if same {
                     let indexes = self.indexes.clone();
-                    return Catalog { servers, indexes, all: OnceLock::new() };
+                    return Catalog { servers, indexes, ..Catalog::default() };
                 }
             }
             Err(position) => servers.insert(position, server),
@@ -112,7 +116,7 @@ impl Catalog {
     }
 
     fn build(servers: Vec<Arc<Server>>) -> Catalog {
-        Catalog { servers, indexes: Arc::default(), all: OnceLock::new() }
+        Catalog { servers, ..Catalog::default() }
     }
 
     /// Builds a caller's search index ahead of the first search; with thousands of tools this takes
@@ -150,11 +154,18 @@ impl Catalog {
             let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
             let tools = visible.flat_map(|server| {
                 let seen = server.tools().filter(|(t, _)| caller.sees_tool(&server.name, &t.name));
-                seen.map(|(tool, lock)| (&*server.name, server.names, &**tool, lock))
+                seen.map(|(tool, lock)| {
+                    let obstacle =
+                        Obstacle::of(caller, TokenSurface::Passthrough, lock, tool.hints);
+                    (&*server.name, server.names, &**tool, obstacle)
+                })
             });
-            Arc::new(ExposedTools::new(tools))
+            ExposedTools::new(tools)
         };
-        if caller.sees_all() { self.all.get_or_init(exposed).clone() } else { exposed() }
+        if caller.is_unrestricted() {
+            return self.all.get_or_init(|| Arc::new(exposed())).clone();
+        }
+        self.restricted.get(|known| known.has_rights_of(caller), || (caller.clone(), exposed()))
     }
 
     /// Returns the version of one server's tools, or of all.
@@ -173,7 +184,7 @@ impl Catalog {
         filter: ToolFilter,
     ) -> Vec<Hit<'_>> {
         let scope = Scope::new(self, caller, filter);
-        let keep = |server, tool| scope.lock_by_text(server, tool) == Some(Lock::Callable);
+        let keep = |server, tool| scope.by_text(server, tool) == Standing::Callable;
         let indexes = self.indexes.of(&scope.visible);
         let hits = indexes.texts(&self.servers, &scope.visible).search(query, limit, keep);
         hits.iter()
@@ -184,8 +195,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Returns the locked tools that match the query, those pending review first. Unapproved tools
-    /// are matched by name only, others by their text.
+    /// Returns the matching tools that the caller cannot call, those pending review first.
+    /// Unapproved tools are matched by name only, others by their text.
     pub fn search_locked(
         &self,
         caller: &Caller,
@@ -197,15 +208,15 @@ impl Catalog {
         let indexes = self.indexes.of(&scope.visible);
         let texts = indexes.texts(&self.servers, &scope.visible);
         let names = indexes.names(&self.servers, &scope.visible);
-        let is_locked = |lock: Option<Lock>, distrusts| match lock {
-            Some(Lock::Locked(status)) => status.distrusts_text() == distrusts,
-            Some(Lock::Callable) | None => false,
+        let is_barred = |standing: Standing, distrusts| match standing {
+            Standing::Barred(obstacle) => obstacle.distrusts_text() == distrusts,
+            Standing::Callable | Standing::Hidden => false,
         };
-        let waits = |server, tool| is_locked(scope.lock_by_name(server, tool), true);
-        let is_off = |server, tool| is_locked(scope.lock_by_text(server, tool), false);
+        let waits = |server, tool| is_barred(scope.by_name(server, tool), true);
+        let is_off = |server, tool| is_barred(scope.by_text(server, tool), false);
         // Locked for another reason and also not approved.
         let is_off_and_waits = |server, tool| {
-            is_locked(scope.lock_by_name(server, tool), false) && !scope.is_approved(server, tool)
+            is_barred(scope.by_name(server, tool), false) && !scope.is_approved(server, tool)
         };
         let waiting = names.search(query, limit, waits);
         let mut left = limit - waiting.len();
@@ -216,9 +227,9 @@ impl Catalog {
         let found = found.chain(off.iter().map(|hit| (self.by_text(hit), true)));
         let found = found.chain(both.iter().map(|hit| (self.by_name(hit), false)));
         found
-            .filter_map(|((server, tool, lock), shows_text)| match lock {
-                Lock::Locked(status) => Some(LockedHit { server, tool, status, shows_text }),
-                Lock::Callable => None,
+            .filter_map(|((server, tool, lock), shows_text)| {
+                let obstacle = Obstacle::of(caller, TokenSurface::Discovery, lock, tool.hints)?;
+                Some(LockedHit { server, tool, obstacle, shows_text })
             })
             .collect()
     }
@@ -288,26 +299,41 @@ impl<'a> Scope<'a> {
         Scope { catalog, caller, filter, visible: catalog.visible(caller) }
     }
 
-    /// Returns the lock of a tool in the text index, or `None` if it must not be found.
-    fn lock_by_text(&self, server: u32, tool: u32) -> Option<Lock> {
-        let entry = &self.catalog.servers[server as usize];
-        self.visible[server as usize].then(|| self.lock(entry, entry.listing.place(tool)))?
+    fn by_text(&self, server: u32, tool: u32) -> Standing {
+        self.standing(server, |server| server.listing.place(tool))
     }
 
-    fn lock_by_name(&self, server: u32, tool: u32) -> Option<Lock> {
-        let entry = &self.catalog.servers[server as usize];
-        self.visible[server as usize].then(|| self.lock(entry, tool as usize))?
+    fn by_name(&self, server: u32, tool: u32) -> Standing {
+        self.standing(server, |_| tool as usize)
     }
 
     fn is_approved(&self, server: u32, tool: u32) -> bool {
         self.catalog.servers[server as usize].is_approved(tool as usize)
     }
 
-    fn lock(&self, server: &Server, place: usize) -> Option<Lock> {
-        let (tool, lock) = server.at(place);
-        let seen = self.filter.keeps(tool) && self.caller.sees_tool(&server.name, &tool.name);
-        seen.then_some(lock)
+    fn standing(&self, server: u32, place: impl FnOnce(&Server) -> usize) -> Standing {
+        if !self.visible[server as usize] {
+            return Standing::Hidden;
+        }
+        let server = &self.catalog.servers[server as usize];
+        let (tool, lock) = server.at(place(server));
+        if !self.filter.keeps(tool) || !self.caller.sees_tool(&server.name, &tool.name) {
+            return Standing::Hidden;
+        }
+        match Obstacle::of(self.caller, TokenSurface::Discovery, lock, tool.hints) {
+            None => Standing::Callable,
+            Some(obstacle) => Standing::Barred(obstacle),
+        }
     }
+}
+
+/// A tool in the eyes of one caller.
+#[derive(PartialEq, Eq)]
+enum Standing {
+    /// It must not be found.
+    Hidden,
+    Callable,
+    Barred(Obstacle),
 }
 
 #[cfg(test)]
@@ -317,7 +343,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::caller::Servers;
+    use crate::caller::{Operations, Servers, UnannotatedRule};
     use crate::config::ToolRules;
     use crate::policy::ApprovalState;
     use crate::tool::Source;
@@ -377,6 +403,34 @@ mod tests {
         caller.servers = Servers::Only(BTreeSet::from(["db".to_owned()]));
         assert!(found(&catalog, &caller, "file", ToolFilter::default()).is_empty());
         assert!(catalog.near(&caller, &ToolName::parse("files:raed_file").unwrap()).is_empty());
+    }
+
+    #[test]
+    fn tools_that_a_token_can_never_call_are_not_offered() {
+        let catalog = catalog();
+        let reader = Caller {
+            operations: Operations { read: true, ..Operations::NONE },
+            unannotated: UnannotatedRule::Deny,
+            ..Caller::agent("t")
+        };
+        assert_eq!(found(&catalog, &reader, "file", ToolFilter::default()), ["read_file"]);
+        let barred = catalog.search_locked(&reader, "file", 10, ToolFilter::default());
+        let mut barred: Vec<(&str, &str)> =
+            barred.iter().map(|hit| (&*hit.tool.name, hit.obstacle.as_str())).collect();
+        barred.sort_unstable();
+        assert_eq!(barred, [("delete_file", "not_permitted"), ("touch_file", "not_permitted")]);
+        let all = |caller: &Caller| catalog.all(caller).list.get().matches("\"name\"").count();
+        assert_eq!((all(&reader), all(&Caller::admin())), (1, 4));
+        let server = catalog.server("files").unwrap();
+        assert_eq!(server.list(&reader).get().matches("\"name\"").count(), 1);
+        // The right to write covers reads that are declared as writes, but not on pass-through.
+        let writer = Caller {
+            operations: Operations { write: true, ..Operations::NONE },
+            ..Caller::agent("w")
+        };
+        let writable = found(&catalog, &writer, "file", ToolFilter::default());
+        assert_eq!(writable, ["read_file", "touch_file"]);
+        assert!(!catalog.all(&writer).list.get().contains("read_file"));
     }
 
     #[test]
@@ -477,7 +531,7 @@ mod tests {
         let admin = Caller::admin();
         let locked = |catalog: &Catalog, query, limit| -> Vec<(String, &'static str)> {
             let hits = catalog.search_locked(&admin, query, limit, ToolFilter::default());
-            hits.iter().map(|hit| (hit.tool.name.clone(), hit.status.as_str())).collect()
+            hits.iter().map(|hit| (hit.tool.name.clone(), hit.obstacle.as_str())).collect()
         };
         assert_eq!(found(&catalog, &admin, "elephant", ToolFilter::default()), ["read_file"]);
         assert!(locked(&catalog, "elephant", 10).is_empty(), "the text of others is not searched");

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::policy::Lock;
+use crate::policy::Obstacle;
 use crate::tool::{Tool, ToolName};
 
 /// The longest tool name that clients accept, in characters of `[A-Za-z0-9_-]`.
@@ -34,14 +34,14 @@ pub struct ExposedTools {
 
 impl ExposedTools {
     /// Builds the list. The tools must come in a fixed order: where two names clash, the later one
-    /// yields. Locked tools get a name too, so that it stays theirs and a rejected call can be
-    /// given the reason.
+    /// yields. Tools that cannot be called get a name too, so that it stays theirs and a rejected
+    /// call can be given the reason.
     pub(crate) fn new<'a>(
-        tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Lock)>,
+        tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Option<Obstacle>)>,
     ) -> ExposedTools {
         let mut by_name = HashMap::new();
         let mut definitions = Vec::new();
-        for (server, names, tool, lock) in tools {
+        for (server, names, tool, obstacle) in tools {
             let mut name = match names {
                 Names::Prefixed => exposed_name(server, &tool.name),
                 Names::Own => tool.name.clone(),
@@ -51,7 +51,7 @@ impl ExposedTools {
             }
             let full = ToolName { server: server.to_owned(), tool: tool.name.clone() };
             let is_new = by_name.insert(name.clone(), full).is_none();
-            if is_new && lock == Lock::Callable {
+            if is_new && obstacle.is_none() {
                 definitions.push(renamed(tool, &name));
             }
         }
@@ -159,7 +159,7 @@ mod tests {
         let (first, second) = (tool(r#"{"name":"c"}"#), tool(&format!(r#"{{"name":"{name}"}}"#)));
         let tools = [("a.b", &first), (server, &second)];
         let exposed = ExposedTools::new(
-            tools.into_iter().map(|(server, tool)| (server, Names::Prefixed, tool, Lock::Callable)),
+            tools.into_iter().map(|(server, tool)| (server, Names::Prefixed, tool, None)),
         );
         assert_eq!(exposed.by_name.len(), 2);
         assert_eq!(exposed.tool(&hostile).unwrap().server, "a.b");
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn an_exposed_definition_differs_only_in_its_name() {
         let tool = tool(r#"{ "x":1E2, "name" : "t", "description":"name" }"#);
-        let locked = Lock::Locked(crate::policy::LockStatus::DisabledByConfig);
+        let locked = Some(Obstacle::Locked(crate::policy::LockStatus::DisabledByConfig));
         let exposed = ExposedTools::new(
-            [("s", Names::Prefixed, &tool, Lock::Callable), ("l", Names::Prefixed, &tool, locked)]
+            [("s", Names::Prefixed, &tool, None), ("l", Names::Prefixed, &tool, locked)]
                 .into_iter(),
         );
         assert!(exposed.tool("l__t").is_some(), "locked: named, not listed");
@@ -178,7 +178,7 @@ mod tests {
             exposed.list.get(),
             r#"{"tools":[{ "x":1E2, "name" : "s__t", "description":"name" }]}"#
         );
-        let own = ExposedTools::new([("s", Names::Own, &tool, Lock::Callable)].into_iter());
+        let own = ExposedTools::new([("s", Names::Own, &tool, None)].into_iter());
         assert_eq!(own.tool("t").unwrap().server, "s");
         assert!(own.tool("s__t").is_none());
         assert_eq!(own.list.get(), format!(r#"{{"tools":[{}]}}"#, tool.definition().get()));

@@ -2,10 +2,12 @@
 //! derives its own answer.
 
 mod lock;
+mod permission;
+mod reader;
 
 use serde_json::json;
 
-use crate::caller::{Caller, TokenSurface, UnannotatedRule};
+use crate::caller::{Caller, TokenSurface};
 use crate::code::Code;
 use crate::intent::{self, Declaration, Intent};
 use crate::near;
@@ -14,12 +16,16 @@ use crate::schema::SchemaVerdict;
 use crate::tool::{Class, Hints, ToolName};
 
 pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
+pub use permission::{Obstacle, permits};
+pub use reader::Reader;
 
 /// The requested call.
 pub struct Call<'a> {
     pub tool: &'a ToolName,
     /// `None` for surfaces that tokens do not cover (`wrap`, REST, the command line).
     pub surface: Option<TokenSurface>,
+    /// The reader of a refusal.
+    pub reader: Reader,
     pub declared: IntentClaim<'a>,
 }
 
@@ -104,8 +110,8 @@ fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
     let Clearance { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
     check_arguments(arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
-    let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
-    check_caller(facts.caller, call.tool, (declared, effective), hints)?;
+    permission::check_caller(facts.caller, call.tool, declared, hints)?;
+    let effective = permission::effective(declared, hints);
     Ok(Permit { intent, effective, unverified: hints.unverified(), warnings })
 }
 
@@ -124,21 +130,21 @@ fn check_before_arguments<'a>(
     // Checked first: a caller who may not use this surface learns nothing behind it.
     check_surface(facts.caller, call.surface)?;
     if let Lookup::Nothing { near } = &facts.found {
-        return Err(not_found(call.tool, near));
+        return Err(not_found(call, near));
     }
     let intent = check_keys(call)?;
     let (hints, arguments) = match &facts.found {
-        Lookup::Nothing { near } => return Err(not_found(call.tool, near)),
+        Lookup::Nothing { near } => return Err(not_found(call, near)),
         Lookup::Server { lock, unavailable } => {
-            check_lock(call.tool, *lock)?;
+            check_lock(call, *lock)?;
             return Err(match unavailable {
                 Some(reason) => unavailable_server(&call.tool.server, reason),
-                None => not_found(call.tool, &[]),
+                None => not_found(call, &[]),
             });
         }
         // The lock takes precedence over the tool's own description of itself.
         Lookup::Tool { hints, lock, arguments } => {
-            check_lock(call.tool, *lock)?;
+            check_lock(call, *lock)?;
             (*hints, arguments)
         }
     };
@@ -190,10 +196,10 @@ fn check_hints(
     Ok(())
 }
 
-fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
+fn check_lock(call: &Call<'_>, lock: Lock) -> Result<(), Refusal> {
     match lock {
         Lock::Callable => Ok(()),
-        Lock::Locked(status) => Err(blocked(tool, status)),
+        Lock::Locked(status) => Err(blocked(call.tool, status, call.reader)),
     }
 }
 
@@ -208,36 +214,12 @@ fn check_arguments(arguments: &SchemaVerdict, warnings: &mut Vec<Notice>) -> Res
     }
 }
 
-fn check_caller(
-    caller: &Caller,
-    tool: &ToolName,
-    (declared, effective): (Option<Class>, Class),
-    hints: Hints,
-) -> Result<(), Refusal> {
-    let (operations, unverified) = (caller.operations, hints.unverified());
-    // A caller with only `read` may still read with tools that have no hints, if the operator
-    // allowed that on the token. A call declared as more than a read counts as such.
-    let reads = declared.unwrap_or(Class::Read) == Class::Read;
-    let covered = operations.allow(effective) || operations.is_read_only() && unverified && reads;
-    let token = &caller.token;
-    let why = if unverified && caller.unannotated == UnannotatedRule::Deny {
-        format!("token '{token}' may not call tools without annotations, and '{tool}' has none")
-    } else if !covered {
-        format!(
-            "token '{token}' may not make {effective} calls, and '{tool}' counts as {effective}"
-        )
-    } else {
-        return Ok(());
-    };
-    let message = format!("{why}; ask the operator for a token that allows it");
-    let details = json!({"effective_class": effective.as_str(), "unverified": unverified});
-    Err(Refusal::new(Code::NotPermitted, message).with(details))
-}
-
-fn not_found(tool: &ToolName, near: &[String]) -> Refusal {
-    let hint = match near {
-        [] => "; use retrieve_tools to find tools".to_owned(),
-        names => near::hint(names),
+fn not_found(Call { tool, reader, .. }: &Call<'_>, near: &[String]) -> Refusal {
+    let hint = match (near, reader) {
+        ([], Reader::Discovery) => "; use retrieve_tools to find tools".to_owned(),
+        ([], Reader::Person) => "; run 'countersign tools list' to see all tools".to_owned(),
+        ([], Reader::Passthrough) => String::new(),
+        (names, _) => near::hint(names),
     };
     Refusal::new(Code::ToolNotFound, format!("tool '{tool}' not found{hint}"))
         .with(json!({"name": tool.to_string(), "near": near}))
@@ -254,7 +236,7 @@ mod tokens;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::Operations;
+    use crate::caller::{Operations, UnannotatedRule};
 
     const UNHINTED: Hints = Hints { read_only: None, destructive: None, open_world: None };
     const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };
@@ -274,7 +256,7 @@ mod tests {
         };
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
-        decide(&Call { tool: &tool, surface: None, declared }, &facts)
+        decide(&Call { tool: &tool, surface: None, reader: Reader::Person, declared }, &facts)
     }
 
     fn word(verdict: Verdict) -> String {
@@ -331,7 +313,7 @@ mod tests {
         let decided = |variant, declared, lock| {
             let declaration = Declaration::of(declared);
             let declared = IntentClaim::Variant(variant, &declaration);
-            let call = Call { tool: &tool, surface: None, declared };
+            let call = Call { tool: &tool, surface: None, reader: Reader::Person, declared };
             let arguments = SchemaVerdict::Faulty(Refusal::invalid_arguments("bad"));
             let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
@@ -355,7 +337,7 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(Class::Read);
         let declared = IntentClaim::Variant(Class::Read, &declaration);
-        let call = Call { tool: &tool, surface: None, declared };
+        let call = Call { tool: &tool, surface: None, reader: Reader::Person, declared };
         let found = Lookup::Tool {
             hints: DESTRUCTIVE,
             lock: Lock::Callable,
@@ -374,7 +356,12 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let admin = Caller::admin();
         let refused = |found| {
-            let call = Call { tool: &tool, surface: None, declared: IntentClaim::Nothing };
+            let call = Call {
+                tool: &tool,
+                surface: None,
+                reader: Reader::Person,
+                declared: IntentClaim::Nothing,
+            };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
             match decide(&call, &facts) {
                 Verdict::Refuse(refusal) => refusal,

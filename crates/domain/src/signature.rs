@@ -6,8 +6,16 @@ use serde_json::Value;
 /// Enum values listed; further ones become `…`.
 const ENUM_VALUES_MAX: usize = 5;
 
-/// Parameters listed; further ones become `…`.
+/// Parameters listed; further optional ones become `…`.
 const PARAMETERS_MAX: usize = 10;
+
+/// Required parameters listed; a call cannot be written without them, so only absurd schemas have
+/// more.
+const REQUIRED_MAX: usize = 50;
+
+/// The longest name of a parameter and the longest value of an enum, in characters; nobody calls
+/// with longer ones.
+const NAME_CHARS_MAX: usize = 64;
 
 /// A longer first sentence is truncated.
 const SENTENCE_CHARS_MAX: usize = 100;
@@ -22,16 +30,24 @@ pub fn of(input_schema: Option<&str>) -> String {
     let Some(properties) = schema["properties"].as_object() else {
         return "()".to_owned();
     };
-    let mut parts: Vec<String> = properties
-        .iter()
-        .take(PARAMETERS_MAX)
-        .map(|(name, property)| {
-            let mark = if required.contains(&name.as_str()) { "*" } else { "" };
-            format!("{name}{mark}:{}", kind(property))
-        })
-        .collect();
-    if properties.len() > PARAMETERS_MAX {
-        parts.push("…".to_owned());
+    let is_required = |name: &str| required.contains(&name);
+    let required_count = properties.keys().filter(|name| is_required(name)).count();
+    let mut optional_left = PARAMETERS_MAX.saturating_sub(required_count);
+    let mut required_left = REQUIRED_MAX;
+    let mut parts = Vec::new();
+    for (name, property) in properties {
+        let (left, mark) =
+            if is_required(name) { (&mut required_left, "*") } else { (&mut optional_left, "") };
+        if *left > 0 {
+            *left -= 1;
+            parts.push(format!("{}{mark}:{}", cut(name, NAME_CHARS_MAX), kind(property)));
+        }
+    }
+    if parts.len() < properties.len() {
+        parts.push(match required_count.saturating_sub(REQUIRED_MAX) {
+            0 => "…".to_owned(),
+            more => format!("… {more} more required"),
+        });
     }
     format!("({})", parts.join(", "))
 }
@@ -42,6 +58,7 @@ fn kind(property: &Value) -> String {
             .iter()
             .take(ENUM_VALUES_MAX)
             .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            .map(|word| cut(&word, NAME_CHARS_MAX))
             .collect();
         if values.len() > ENUM_VALUES_MAX {
             words.push("…".to_owned());
@@ -75,10 +92,14 @@ fn kind(property: &Value) -> String {
 pub fn first_sentence(description: &str) -> String {
     let line = description.trim().lines().next().unwrap_or_default().trim();
     let end = line.find(". ").map_or(line.len(), |end| end + 1);
-    let sentence = &line[..end];
-    match sentence.char_indices().nth(SENTENCE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &sentence[..end]),
-        None => sentence.to_owned(),
+    cut(&line[..end], SENTENCE_CHARS_MAX)
+}
+
+/// Cuts a text to this many characters.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -104,6 +125,25 @@ mod tests {
             assert_eq!(of(Some(schema)), expected);
         }
         assert_eq!(of(None), "()");
+    }
+
+    #[test]
+    fn every_required_parameter_is_listed() {
+        let schema = |required: usize, optional: usize| {
+            let names: Vec<String> = (0..required).map(|n| format!("r{n:03}")).collect();
+            let mut properties = serde_json::Map::new();
+            for name in (0..optional).map(|n| format!("o{n:03}")).chain(names.iter().cloned()) {
+                properties.insert(name, serde_json::json!({"type": "string"}));
+            }
+            of(Some(&serde_json::json!({"properties": properties, "required": names}).to_string()))
+        };
+        let signature = schema(12, 12);
+        assert_eq!(signature.matches("*:str").count(), 12);
+        assert!(!signature.contains("o000") && signature.ends_with(", …)"), "{signature}");
+        let signature = schema(3, 12);
+        assert_eq!(signature.matches("o0").count(), PARAMETERS_MAX - 3);
+        let signature = schema(REQUIRED_MAX + 7, 0);
+        assert!(signature.ends_with("… 7 more required)"), "{signature}");
     }
 
     #[test]

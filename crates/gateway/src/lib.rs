@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use domain::Catalog;
+use domain::{Caller, Catalog};
 use futures_util::future::join_all;
 use mcp::handshake::Welcome;
 use provider::{CallContext, ToolProvider, TraceContext, Tracer};
@@ -364,9 +364,10 @@ impl Gateway {
     }
 
     /// Waits a little for servers that have just been started and have not connected yet.
-    pub async fn first_settled(&self) {
+    pub async fn first_settled(&self, caller: &Caller) {
         let connecting = self.shared.registry.connecting();
-        join_all(connecting.iter().map(|upstream| upstream.first_settled())).await;
+        let seen = connecting.iter().filter(|upstream| caller.sees(upstream.name()));
+        join_all(seen.map(|upstream| upstream.first_settled())).await;
     }
 
     /// Waits a little for one server that has not connected yet.

@@ -134,6 +134,10 @@ impl Upstream {
         }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
     /// Reports whether the first connection attempt is still pending or under way.
     pub(crate) fn is_connecting(&self) -> bool {
         matches!(*self.state.borrow(), UpstreamState::Idle | UpstreamState::Connecting)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::caller::{self, Caller};
 use domain::intent::Declaration;
 use domain::json::Object;
+use domain::policy::Reader;
 use domain::tool::{Class, ToolName};
 use mcp::message::Raw;
 
@@ -68,6 +69,15 @@ impl Surface {
             Surface::Discovery => Some(caller::TokenSurface::Discovery),
             Surface::Passthrough => Some(caller::TokenSurface::Passthrough),
             Surface::Wrap | Surface::Rest | Surface::Cli | Surface::Run => None,
+        }
+    }
+
+    /// Returns who reads a refusal.
+    pub fn reader(self) -> Reader {
+        match self {
+            Surface::Discovery => Reader::Discovery,
+            Surface::Passthrough | Surface::Wrap | Surface::Run => Reader::Passthrough,
+            Surface::Rest | Surface::Cli => Reader::Person,
         }
     }
 

@@ -1,21 +1,18 @@
 //! The search indexes of one snapshot. Callers who see the same servers share them. An index
 //! contains only what its callers may see, since the rarity of a word would reveal hidden tools.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use super::recent::Recent;
 use super::server::{NOTHING, Server};
 use crate::search::{Index, Segment};
-
-/// Sets of servers to keep indexes for, in addition to the full set. Few tokens and profiles are in
-/// use at a time, and building an index takes milliseconds.
-const NARROW_MAX: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Indexes {
     /// For callers that see every server, as most do.
     whole: Arc<Pair>,
-    /// For other callers, by the servers they see; most recently used last.
-    narrow: Mutex<Vec<(Vec<bool>, Arc<Pair>)>>,
+    /// For other callers, by the servers they see.
+    narrow: Recent<Vec<bool>, Pair>,
 }
 
 /// Two indexes, each built on first use: while many servers connect, most snapshots are never
@@ -33,21 +30,7 @@ impl Indexes {
         if visible.iter().all(|visible| *visible) {
             return self.whole.clone();
         }
-        let mut narrow = self.lock();
-        let found = match narrow.iter().position(|(known, _)| known == visible) {
-            Some(place) => narrow.remove(place),
-            None => (visible.to_vec(), Arc::default()),
-        };
-        if narrow.len() >= NARROW_MAX {
-            narrow.remove(0);
-        }
-        let pair = found.1.clone();
-        narrow.push(found);
-        pair
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Vec<bool>, Arc<Pair>)>> {
-        self.narrow.lock().unwrap_or_else(PoisonError::into_inner)
+        self.narrow.get(|known| known == visible, || (visible.to_vec(), Pair::default()))
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use serde_json::value::RawValue;
 
 use super::listing::Listing;
-use crate::caller::Caller;
+use crate::caller::{Caller, TokenSurface};
 use crate::config::ToolRules;
 use crate::exposed::{self, Names};
 use crate::near;
-use crate::policy::{self, ApprovalState, Lock, ServerRules};
+use crate::policy::{self, ApprovalState, Lock, Obstacle, ServerRules};
 use crate::search::Segment;
 use crate::tool::Tool;
 use crate::upstream::UpstreamState;
@@ -67,15 +67,16 @@ impl Server {
     }
 
     /// Returns the `tools/list` response with the tools that the caller may see and call, unchanged
-    /// from the server; built once for callers that see all.
+    /// from the server; built once for unrestricted callers.
     pub fn list(&self, caller: &Caller) -> Cow<'_, RawValue> {
         let made = || {
             let tools = self.tools().filter(|(tool, lock)| {
-                *lock == Lock::Callable && caller.sees_tool(&self.name, &tool.name)
+                caller.sees_tool(&self.name, &tool.name)
+                    && Obstacle::of(caller, TokenSurface::Passthrough, *lock, tool.hints).is_none()
             });
             exposed::tools_list(tools.map(|(tool, _)| tool.definition().get()))
         };
-        if caller.sees_all() {
+        if caller.is_unrestricted() {
             Cow::Borrowed(self.list.get_or_init(made))
         } else {
             Cow::Owned(made())

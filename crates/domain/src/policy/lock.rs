@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use super::reader::Reader;
 use crate::code::Code;
 use crate::config::ToolRules;
 use crate::refusal::Refusal;
@@ -45,34 +46,53 @@ impl LockStatus {
         }
     }
 
-    /// Says who can lift the lock, and how.
-    pub fn remediation(self) -> &'static str {
-        match self {
-            LockStatus::ServerQuarantined => {
-                "The server is quarantined: a person must review and approve it first, with \
-                 `countersign upstream approve`."
+    /// Says who can lift the lock, and how: a model can only ask for it.
+    pub fn remediation(self, reader: Reader) -> &'static str {
+        match (self, reader) {
+            (LockStatus::ServerQuarantined, Reader::Person) => {
+                "The server is quarantined: review and approve it on the page or with `countersign \
+                 upstream review`."
             }
-            LockStatus::ServerDisabled => {
+            (LockStatus::ServerQuarantined, _) => {
+                "The server is quarantined: a person must review and approve it first, on the page \
+                 or with `countersign upstream review`."
+            }
+            (LockStatus::ServerDisabled, Reader::Person) => {
+                "The server is switched off: enable it on the page or with `countersign upstream \
+                 enable`."
+            }
+            (LockStatus::ServerDisabled, _) => {
                 "The server is switched off: ask the person who runs Countersign to enable the \
-                 server first."
+                 server first, on the page or with `countersign upstream enable`."
             }
-            LockStatus::DisabledByConfig => {
+            (LockStatus::DisabledByConfig, _) => {
                 "The tool is locked by the operator's configuration. This is operator policy and \
                  not user-overridable: only the operator can change it, by editing the config."
             }
-            LockStatus::DisabledByUser => {
-                "A person switched the tool off: ask the user to switch it on again with \
+            (LockStatus::DisabledByUser, Reader::Person) => {
+                "A person switched the tool off: switch it on again on the page or with \
                  `countersign tools enable`."
             }
-            LockStatus::PendingApproval => {
-                "The tool is new or has changed since it was approved: ask the user to review and \
-                 approve it, with `countersign tools approve`."
+            (LockStatus::DisabledByUser, _) => {
+                "A person switched the tool off: ask the user to switch it on again, on the page \
+                 or with `countersign tools enable`."
             }
-            LockStatus::DisabledUnknown => {
+            (LockStatus::PendingApproval, Reader::Person) => {
+                "The tool is new or has changed since it was approved: review and approve it on \
+                 the page or with `countersign tools approve`."
+            }
+            (LockStatus::PendingApproval, _) => {
+                "The tool is new or has changed since it was approved: ask the user to review and \
+                 approve it, on the page or with `countersign tools approve`."
+            }
+            (LockStatus::DisabledUnknown, Reader::Person) => {
+                "The reason for the lock cannot be read: the gate's log has the details."
+            }
+            (LockStatus::DisabledUnknown, _) => {
                 "The reason for the lock cannot be read: ask the person who runs Countersign to \
                  check its logs."
             }
-            LockStatus::SchemaTooCostly => {
+            (LockStatus::SchemaTooCostly, _) => {
                 "Checking arguments against the tool's input schema would take too long: only the \
                  maintainer of the server can fix this, by simplifying the schema. The gate's log \
                  has the details."
@@ -159,12 +179,16 @@ pub fn lock(rules: &ServerRules, tool: &str, approval: ApprovalState) -> Lock {
 
 /// Returns the refusal for a locked tool. It gives the reason and who can change it, and nothing of
 /// the tool's own text.
-pub fn blocked(tool: &ToolName, status: LockStatus) -> Refusal {
-    let (word, remediation) = (status.as_str(), status.remediation());
-    let message = format!(
-        "Tool '{tool}' is locked ({word}). {remediation} To see which tools are locked and why, use \
-         retrieve_tools with include_disabled:true."
-    );
+pub fn blocked(tool: &ToolName, status: LockStatus, reader: Reader) -> Refusal {
+    let (word, remediation) = (status.as_str(), status.remediation(reader));
+    let more = match reader {
+        Reader::Discovery => {
+            " To see which tools are locked and why, use retrieve_tools with include_disabled:true."
+        }
+        Reader::Person => " To see which tools are locked and why, run `countersign tools list`.",
+        Reader::Passthrough => "",
+    };
+    let message = format!("Tool '{tool}' is locked ({word}). {remediation}{more}");
     Refusal::new(Code::ToolBlocked, message)
         .with(json!({"status": word, "remediation": remediation}))
 }
@@ -255,17 +279,30 @@ mod tests {
     #[test]
     fn a_lock_of_the_config_gets_no_advice_for_users() {
         let tool = ToolName { server: "s".to_owned(), tool: "t".to_owned() };
+        for reader in [Reader::Discovery, Reader::Passthrough, Reader::Person] {
+            for status in LockStatus::ALL {
+                let refusal = blocked(&tool, status, reader);
+                assert_eq!(refusal.details["status"], status.as_str());
+                assert_eq!(refusal.details["remediation"], status.remediation(reader));
+                let advises_user = ["ask the user", "tools enable", "switch it on"]
+                    .iter()
+                    .any(|advice| refusal.message.contains(advice));
+                let is_config = status == LockStatus::DisabledByConfig;
+                assert!(!(is_config && advises_user), "{}", refusal.message);
+                assert_eq!(is_config, refusal.message.contains("not user-overridable"));
+            }
+        }
+    }
+
+    #[test]
+    fn advice_suits_its_reader() {
+        let tool = ToolName { server: "s".to_owned(), tool: "t".to_owned() };
         for status in LockStatus::ALL {
-            let refusal = blocked(&tool, status);
-            assert_eq!(refusal.details["status"], status.as_str());
-            assert_eq!(refusal.details["remediation"], status.remediation());
-            assert!(refusal.message.ends_with("include_disabled:true."), "{}", refusal.message);
-            let advises_user = ["ask the user", "tools enable", "switch it on"]
-                .iter()
-                .any(|advice| refusal.message.contains(advice));
-            let is_config = status == LockStatus::DisabledByConfig;
-            assert!(!(is_config && advises_user), "{}", refusal.message);
-            assert_eq!(is_config, refusal.message.contains("not user-overridable"));
+            let message = |reader| blocked(&tool, status, reader).message;
+            assert!(message(Reader::Discovery).ends_with("include_disabled:true."));
+            assert!(!message(Reader::Passthrough).contains("retrieve_tools"));
+            assert!(!message(Reader::Person).contains("retrieve_tools"));
+            assert!(!message(Reader::Person).contains("ask the"), "{}", message(Reader::Person));
         }
     }
 }

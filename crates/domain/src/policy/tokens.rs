@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::caller::{Operations, Surfaces};
+use crate::caller::{Operations, Surfaces, UnannotatedRule};
 
 const UNHINTED: Hints = Hints { read_only: None, destructive: None, open_world: None };
 const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };
@@ -38,7 +38,7 @@ fn word(
     };
     let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
     let facts = Facts { caller, found, strictness: Strictness::Refuse };
-    match decide(&Call { tool: &tool, surface, declared }, &facts) {
+    match decide(&Call { tool: &tool, surface, reader: Reader::Discovery, declared }, &facts) {
         Verdict::Allow(allowed) => allowed.effective.as_str(),
         Verdict::Refuse(refusal) if refusal.code == Code::NotPermitted => "-",
         Verdict::Refuse(refusal) => refusal.code.as_str(),
@@ -103,7 +103,8 @@ fn a_forbidden_surface_reveals_nothing_about_its_tools() {
     let surface = Some(TokenSurface::Passthrough);
     let refusal = |found| {
         let facts = Facts { caller: &caller, found, strictness: Strictness::Refuse };
-        match decide(&Call { tool: &tool, surface, declared: IntentClaim::Nothing }, &facts) {
+        let (reader, declared) = (Reader::Passthrough, IntentClaim::Nothing);
+        match decide(&Call { tool: &tool, surface, reader, declared }, &facts) {
             Verdict::Refuse(refusal) => refusal,
             Verdict::Allow(_) => panic!("allowed"),
         }
@@ -121,6 +122,22 @@ fn a_forbidden_surface_reveals_nothing_about_its_tools() {
 }
 
 proptest! {
+    /// A tool is offered exactly if some call of it would be allowed.
+    #[test]
+    fn tools_are_offered_if_some_call_is_allowed(
+        (read, write, destructive, deny) in any::<(bool, bool, bool, bool)>(),
+        (read_only, destroys) in any::<(Option<bool>, Option<bool>)>(),
+    ) {
+        let operations = Operations { read, write, destructive };
+        let unannotated = if deny { UnannotatedRule::Deny } else { UnannotatedRule::Allow };
+        let caller = Caller { operations, unannotated, ..Caller::agent("t") };
+        let hints = Hints { read_only, destructive: destroys, open_world: None };
+        let is_allowed = |variant| Class::parse(word(&caller, hints, variant, None)).is_some();
+        let declared = Class::ALL.into_iter().any(|class| is_allowed(Some(class)));
+        prop_assert_eq!(permits(&caller, TokenSurface::Discovery, hints), declared);
+        prop_assert_eq!(permits(&caller, TokenSurface::Passthrough, hints), is_allowed(None));
+    }
+
     /// Checks the specification as one formula, for any hints and either strictness.
     #[test]
     fn an_allowed_call_is_covered_by_the_token(
@@ -140,7 +157,7 @@ proptest! {
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
         let facts = Facts { caller: &caller, found, strictness };
-        let call = Call { tool: &tool, surface: None, declared };
+        let call = Call { tool: &tool, surface: None, reader: Reader::Person, declared };
         if let Verdict::Allow(allowed) = decide(&call, &facts) {
             let says_nothing = read_only.is_none() && destroys.is_none();
             prop_assert!(destructive || destroys != Some(true));

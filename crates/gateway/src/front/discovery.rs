@@ -3,6 +3,9 @@
 
 mod cut;
 mod definitions;
+mod fit;
+mod instructions;
+mod notice;
 mod parameters;
 mod query;
 mod servers;
@@ -21,6 +24,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::parameters::parameters;
+use crate::front::discovery::query::AnswerLimits;
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
@@ -30,11 +34,6 @@ use crate::pipeline::intake;
 
 pub(crate) use servers::no_such_server;
 pub use servers::{ServerOutline, server, servers};
-
-const INSTRUCTIONS: &str = "Countersign stands between you and the tools of several servers. \
-    Find tools with retrieve_tools, then call them with call_tool_read, call_tool_write or \
-    call_tool_destructive, whichever retrieve_tools recommends in call_with, and declare the same \
-    operation in intent.operation_type.";
 
 const CALL_TOOL_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or \
     call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations \
@@ -53,7 +52,7 @@ impl Discovery {
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         self.session.take_request()?;
         match request.method.as_str() {
-            "initialize" => self.session.initialize(&request, &incoming, &server_hello()),
+            "initialize" => self.session.initialize(&request, &incoming, &self.hello()),
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => Ok(definitions::list()),
             "tools/call" => {
@@ -67,6 +66,13 @@ impl Discovery {
             }
             other => Err(ErrorObject::method_not_found(other)),
         }
+    }
+
+    fn hello(&self) -> ServerHello {
+        let capabilities = raw(r#"{"tools":{}}"#.to_owned());
+        let hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
+        let text = instructions::instructions(&self.session.catalog(), &self.session.caller());
+        ServerHello { instructions: Some(text), ..hello }
     }
 
     /// Runs a two-key call and returns its outcome.
@@ -106,22 +112,28 @@ impl Discovery {
         );
         match request.name.as_str() {
             "retrieve_tools" => {
-                self.session.gateway.first_settled().await;
-                let limit = self.session.gateway.settings().tools_limit;
-                let catalog = self.session.searchable_catalog().await;
                 let caller = self.session.caller();
-                let found = query::retrieve(&catalog, &caller, &request.arguments, limit)?;
+                self.session.gateway.first_settled(&caller).await;
+                let settings = self.session.gateway.settings();
+                let limits = AnswerLimits {
+                    tools: settings.tools_limit,
+                    response: settings.tool_response_limit,
+                };
+                let catalog = self.session.searchable_catalog().await;
+                let found = query::retrieve(&catalog, &caller, &request.arguments, limits)?;
                 if found.with_locked {
                     self.session.gateway.count_locked_asked();
                 }
-                Ok(found.document)
+                Ok(self.cut(found.document))
             }
             "describe_tool" => {
-                query::describe(&self.session.catalog(), &self.session.caller(), &request.arguments)
+                let (catalog, caller) = (self.session.catalog(), self.session.caller());
+                Ok(self.cut(query::describe(&catalog, &caller, &request.arguments)?))
             }
             "read_cache" => self.read_cache(&request.arguments),
             "upstream_servers" => {
-                servers::answer(&self.session.catalog(), &self.session.caller(), &request.arguments)
+                let (catalog, caller) = (self.session.catalog(), self.session.caller());
+                Ok(self.cut(servers::answer(&catalog, &caller, &request.arguments)?))
             }
             other => Err(unknown_tool(other)),
         }
@@ -183,10 +195,4 @@ fn unknown_tool(name: &str) -> Refusal {
     };
     Refusal::new(Code::ToolNotFound, format!("Tool '{name}' not found{hint}"))
         .with(json!({"name": name, "near": near}))
-}
-
-fn server_hello() -> ServerHello {
-    let capabilities = raw(r#"{"tools":{}}"#.to_owned());
-    let hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
-    ServerHello { instructions: Some(INSTRUCTIONS.to_owned()), ..hello }
 }

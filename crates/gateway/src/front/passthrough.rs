@@ -108,7 +108,10 @@ impl Passthrough {
 
     async fn settle(&self) {
         match &self.scope {
-            ServerScope::All => self.session.gateway.first_settled().await,
+            ServerScope::All => {
+                let caller = self.session.caller();
+                self.session.gateway.first_settled(&caller).await;
+            }
             ServerScope::Server(name) => self.session.gateway.first_settled_server(name).await,
         }
     }

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::caller::TokenSurface;
 use domain::catalog::{Catalog, Server};
-use domain::policy::Lock;
+use domain::policy::{Lock, Obstacle};
 use domain::tool::Tool;
 use domain::{Caller, Code, Refusal, near};
 use mcp::message::Raw;
@@ -98,8 +99,10 @@ fn outline(server: &Server, caller: &Caller) -> ServerOutline {
 /// Counts the callable tools, and the others by reason.
 fn counts(server: &Server, caller: &Caller) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::from([(Lock::Callable.as_str(), 0)]);
-    for (_, lock) in seen(server, caller) {
-        *counts.entry(lock.as_str()).or_insert(0) += 1;
+    for (tool, lock) in seen(server, caller) {
+        let obstacle = Obstacle::of(caller, TokenSurface::Discovery, lock, tool.hints);
+        let word = obstacle.map_or(Lock::Callable.as_str(), Obstacle::as_str);
+        *counts.entry(word).or_insert(0) += 1;
     }
     counts
 }
