@@ -5,7 +5,7 @@ pub(crate) mod change;
 use axum::Json;
 use axum::extract::State;
 use domain::catalog::{Catalog, Server, ToolFilter};
-use domain::policy::{Lock, Reader};
+use domain::policy::{Lock, Addressee};
 use domain::tool::{Tool, ToolName};
 use domain::trust::{ItemKind, visible};
 use domain::{Caller, Code, Refusal, near};
@@ -96,7 +96,7 @@ pub(crate) async fn show(
     let review = item.and_then(Review::of);
     let review = review.unwrap_or_else(|| Review::unknown(tool.definition().get()));
     let remediation = match server.lock(&tool.name) {
-        Lock::Locked(status) => Some(status.remediation(Reader::Person).to_owned()),
+        Lock::Locked(status) => Some(status.remediation(Addressee::Person).to_owned()),
         Lock::Callable => None,
     };
     Ok(Json(ToolReview::Tool(Box::new(ToolEntry {

@@ -3,7 +3,7 @@
 
 mod lock;
 mod permission;
-mod reader;
+mod addressee;
 
 use serde_json::json;
 
@@ -17,15 +17,15 @@ use crate::tool::{Class, Hints, ToolName};
 
 pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
 pub use permission::{Obstacle, permits};
-pub use reader::Reader;
+pub use addressee::Addressee;
 
 /// The requested call.
 pub struct Call<'a> {
     pub tool: &'a ToolName,
     /// `None` for surfaces that tokens do not cover (`wrap`, REST, the command line).
     pub surface: Option<TokenSurface>,
-    /// The reader of a refusal.
-    pub reader: Reader,
+    /// The addressee of a refusal.
+    pub addressee: Addressee,
     pub declared: IntentClaim<'a>,
 }
 
@@ -199,7 +199,7 @@ fn check_hints(
 fn check_lock(call: &Call<'_>, lock: Lock) -> Result<(), Refusal> {
     match lock {
         Lock::Callable => Ok(()),
-        Lock::Locked(status) => Err(blocked(call.tool, status, call.reader)),
+        Lock::Locked(status) => Err(blocked(call.tool, status, call.addressee)),
     }
 }
 
@@ -214,11 +214,11 @@ fn check_arguments(arguments: &SchemaVerdict, warnings: &mut Vec<Notice>) -> Res
     }
 }
 
-fn not_found(Call { tool, reader, .. }: &Call<'_>, near: &[String]) -> Refusal {
-    let hint = match (near, reader) {
-        ([], Reader::Discovery) => "; use retrieve_tools to find tools".to_owned(),
-        ([], Reader::Person) => "; run 'countersign tools list' to see all tools".to_owned(),
-        ([], Reader::Passthrough) => String::new(),
+fn not_found(Call { tool, addressee, .. }: &Call<'_>, near: &[String]) -> Refusal {
+    let hint = match (near, addressee) {
+        ([], Addressee::Discovery) => "; use retrieve_tools to find tools".to_owned(),
+        ([], Addressee::Person) => "; run 'countersign tools list' to see all tools".to_owned(),
+        ([], Addressee::Passthrough) => String::new(),
         (names, _) => near::hint(names),
     };
     Refusal::new(Code::ToolNotFound, format!("tool '{tool}' not found{hint}"))
@@ -256,7 +256,7 @@ mod tests {
         };
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
-        decide(&Call { tool: &tool, surface: None, reader: Reader::Person, declared }, &facts)
+        decide(&Call { tool: &tool, surface: None, addressee: Addressee::Person, declared }, &facts)
     }
 
     fn word(verdict: Verdict) -> String {
@@ -313,7 +313,7 @@ mod tests {
         let decided = |variant, declared, lock| {
             let declaration = Declaration::of(declared);
             let declared = IntentClaim::Variant(variant, &declaration);
-            let call = Call { tool: &tool, surface: None, reader: Reader::Person, declared };
+            let call = Call { tool: &tool, surface: None, addressee: Addressee::Person, declared };
             let arguments = SchemaVerdict::Faulty(Refusal::invalid_arguments("bad"));
             let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
@@ -337,7 +337,7 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(Class::Read);
         let declared = IntentClaim::Variant(Class::Read, &declaration);
-        let call = Call { tool: &tool, surface: None, reader: Reader::Person, declared };
+        let call = Call { tool: &tool, surface: None, addressee: Addressee::Person, declared };
         let found = Lookup::Tool {
             hints: DESTRUCTIVE,
             lock: Lock::Callable,
@@ -359,7 +359,7 @@ mod tests {
             let call = Call {
                 tool: &tool,
                 surface: None,
-                reader: Reader::Person,
+                addressee: Addressee::Person,
                 declared: IntentClaim::Nothing,
             };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::caller::{self, Caller};
 use domain::intent::Declaration;
 use domain::json::Object;
-use domain::policy::Reader;
+use domain::policy::Addressee;
 use domain::tool::{Class, ToolName};
 use mcp::message::Raw;
 
@@ -73,11 +73,11 @@ impl Surface {
     }
 
     /// Returns who reads a refusal.
-    pub fn reader(self) -> Reader {
+    pub fn addressee(self) -> Addressee {
         match self {
-            Surface::Discovery => Reader::Discovery,
-            Surface::Passthrough | Surface::Wrap | Surface::Run => Reader::Passthrough,
-            Surface::Rest | Surface::Cli => Reader::Person,
+            Surface::Discovery => Addressee::Discovery,
+            Surface::Passthrough | Surface::Wrap | Surface::Run => Addressee::Passthrough,
+            Surface::Rest | Surface::Cli => Addressee::Person,
         }
     }
 

@@ -85,7 +85,7 @@ async fn the_gates_own_tools_check_their_parameters() {
             "retrieve_tools",
             json!({"query": "x", "detail": "some"}),
             "INVALID_ARGUMENTS",
-            "full or compact",
+            "compact or full",
         ),
         ("retrieve_tools", json!({"qeury": "x"}), "INVALID_ARGUMENTS", "unknown parameter `qeury`"),
         ("describe_tool", json!({"tool_ids": []}), "INVALID_ARGUMENTS", "1 to 5"),

@@ -49,6 +49,8 @@ async fn without_include_disabled_answers_match_the_golden_file() {
         json!({"query": "read a file"}),
         json!({"query": "file", "limit": 2}),
         json!({"query": "file", "detail": "compact"}),
+        json!({"query": "read a file", "detail": "full"}),
+        json!({"query": "file", "detail": "full", "limit": 2}),
         json!({"query": "file", "read_only_only": true}),
         json!({"query": "file", "exclude_destructive": true, "exclude_open_world": true}),
         json!({"query": "nothing of the kind exists"}),
@@ -161,18 +163,23 @@ async fn check_surfaces(gate: &Gate, client: &Client, server: &str, status: &str
     let own = found(client, json!({"query": tool, "limit": 1, "include_disabled": true})).await;
     let present: Vec<&String> = own["remediation"].as_object().unwrap().keys().collect();
     assert_eq!(present, [own["disabled"][0]["status"].as_str().unwrap()], "{own}");
+    const ON_DISCOVERY: &str = "use retrieve_tools with include_disabled:true";
+    const FOR_PEOPLE: &str = "run `countersign tools list`";
     let mut said = vec![
-        tool_bytes(&all, &shown, &json!({})).await,
-        tool_bytes(&one, &tool, &json!({})).await,
-        tool_bytes(client, "call_tool_write", &call).await,
-        tool_bytes(client, "describe_tool", &described).await,
+        (tool_bytes(&all, &shown, &json!({})).await, ""),
+        (tool_bytes(&one, &tool, &json!({})).await, ""),
+        (tool_bytes(client, "call_tool_write", &call).await, ON_DISCOVERY),
+        (tool_bytes(client, "describe_tool", &described).await, ON_DISCOVERY),
     ];
     let operation = format!("--tool-name={name}");
     let output = gate.cli(&["call", "tool-write", &operation]).await;
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    said.push(stdout(&output) + &stderr(&output));
-    for words in said {
-        assert!(words.contains(status) && words.contains("include_disabled:true"), "{words}");
+    said.push((stdout(&output) + &stderr(&output), FOR_PEOPLE));
+    for (words, pointer) in said {
+        assert!(words.contains(status), "{words}");
+        for known in [ON_DISCOVERY, FOR_PEOPLE] {
+            assert_eq!(words.contains(known), known == pointer, "{words}");
+        }
         assert!(!words.contains("Picks a lock"), "{words}");
         assert!(!words.contains("bolt"), "{words}");
         let advises = ADVICE_FOR_USERS.iter().any(|advice| words.contains(advice));
@@ -232,7 +239,7 @@ async fn a_notice_is_given_only_when_nothing_else_could_be_found() {
         let tool = format!("{server}_pick");
         // A word that only one server uses.
         let none = found(&client, json!({"query": server})).await;
-        let notice = "1 relevant tools exist but are locked; retry with include_disabled:true for \
+        let notice = "1 relevant tool exists but is locked; retry with include_disabled:true for \
                       details and remediation.";
         if server == "wait" {
             // Its other tool can be called, and is of the same server.
@@ -247,7 +254,7 @@ async fn a_notice_is_given_only_when_nothing_else_could_be_found() {
     }
     let all = found(&client, json!({"query": "pick"})).await;
     assert!(all["notice"].as_str().unwrap().starts_with("6 relevant tools"), "{all}");
-    for query in ["pick open", "open", "nothing of the kind", ""] {
+    for query in ["pick open", "open"] {
         let found = found(&client, json!({"query": query})).await;
         assert_eq!(found.get("notice"), None, "{query}: {found}");
     }
@@ -256,9 +263,103 @@ async fn a_notice_is_given_only_when_nothing_else_could_be_found() {
     for (server, _) in STATUSES {
         for query in [server, "pick"] {
             let found = found(&narrow, json!({"query": query})).await;
-            assert_eq!(found.get("notice"), None, "{query}: {found}");
+            assert_eq!(found["notice"], NO_MATCH, "{query}: {found}");
         }
     }
+}
+
+const NO_MATCH: &str = "No tool matches. Try other words for what you want to do; upstream_servers \
+    lists the servers.";
+
+#[tokio::test]
+async fn an_empty_result_says_why_and_what_to_try() {
+    let gate = Gate::start(golden_servers, json!({})).await;
+    gate.ready("files").await;
+    gate.ready("locked").await;
+    let client = gate.http().await;
+    let reads = json!({"operations": ["read"]});
+    make_token(&decisions(&gate), "reader", &reads);
+    let reader = client_with(&gate, "reader", "/mcp").await;
+    let retry = "retry with include_disabled:true for details and remediation.";
+    for (client, asked, notice) in [
+        (&client, json!({"query": "  "}), "The query is empty; say in a few words what you want to do."),
+        (&client, json!({"query": "xylophone"}), NO_MATCH),
+        (
+            &client,
+            json!({"query": "write delete", "read_only_only": true, "exclude_open_world": true}),
+            "2 matching tools are left out by read_only_only and exclude_open_world; retry without.",
+        ),
+        (
+            &reader,
+            json!({"query": "delete"}),
+            &format!("1 relevant tool exists but is not permitted to your token; {retry}"),
+        ),
+        (
+            &reader,
+            json!({"query": "write delete shred"}),
+            &format!(
+                "1 relevant tool exists but is locked; {retry} 2 relevant tools exist but are not \
+                 permitted to your token; {retry}"
+            ),
+        ),
+    ] {
+        let found = found(client, asked.clone()).await;
+        assert_eq!((&found["tools"], &found["notice"]), (&json!([]), &json!(notice)), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_offered_only_what_it_can_call() {
+    let gate = Gate::start(golden_servers, json!({})).await;
+    gate.ready("files").await;
+    let scope = json!({"operations": ["read"], "surfaces": ["discovery", "passthrough"]});
+    make_token(&decisions(&gate), "reader", &scope);
+    let reader = client_with(&gate, "reader", "/mcp").await;
+    let offered = found(&reader, json!({"query": "file", "include_disabled": true})).await;
+    let names = |list: &Value| -> Vec<String> {
+        let list = list.as_array().unwrap();
+        list.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&offered["tools"]), ["files:read_file"]);
+    let barred = offered["disabled"].as_array().unwrap();
+    let barred: Vec<&Value> = barred.iter().filter(|t| t["status"] == "not_permitted").collect();
+    assert_eq!(barred.len(), 3, "{offered}");
+    assert!(offered["remediation"]["not_permitted"].as_str().unwrap().contains("token create"));
+    assert_eq!(
+        entry(&reader, "files").await["tools"],
+        json!({"callable": 1, "not_permitted": 3})
+    );
+    for (path, tool) in [("/mcp/all", "files__read_file"), ("/mcp/s/files", "read_file")] {
+        let passthrough = client_with(&gate, "reader", path).await;
+        assert_eq!(listed(&passthrough).await, [tool], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_and_a_broken_server_are_named_beside_a_good_one() {
+    let servers = |dir: &Path| {
+        json!({"good": scripted(dir, "good", &golden_tools()),
+            "slow": {"command": "sleep", "args": ["60"]},
+            "broken": {"command": "no-such-program-here"}})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("good").await;
+    let client = gate.http().await;
+    let found = found(&client, json!({"query": "read a file", "limit": 1})).await;
+    assert_eq!(found["tools"][0]["name"], "good:read_file");
+    let notice = found["notice"].as_str().unwrap();
+    assert!(notice.starts_with("Not ready are broken (cannot start 'no-such-program-here'"), "{notice}");
+    assert!(notice.contains("), slow (still connecting): their tools may be missing"), "{notice}");
+    // A caller that may not see them neither waits for them nor hears of them.
+    make_token(&decisions(&gate), "good-only", &scope(&["good"]));
+    let narrow = client_with(&gate, "good-only", "/mcp").await;
+    let found = narrow.document("retrieve_tools", json!({"query": "read a file"})).await;
+    assert_eq!(found.get("notice"), None, "{found}");
+    let welcome = |client: &Client| client.welcome["instructions"].as_str().unwrap().to_owned();
+    let words = welcome(&gate.http().await);
+    let line = "\n- good (4 tools): read_file, write_file, delete_file, list_files";
+    assert!(words.contains(line), "{words}");
+    assert!(!words.contains("slow") && !words.contains("broken"), "{words}");
 }
 
 fn scope(servers: &[&str]) -> Value {

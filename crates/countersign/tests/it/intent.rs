@@ -216,7 +216,8 @@ async fn retrieve_tools_answers_in_its_published_shape() {
     ]))
     .await;
     for (door, client) in both(&gate).await {
-        let found = client.document("retrieve_tools", json!({"query": "delete repository"})).await;
+        let asked = json!({"query": "delete repository", "detail": "full"});
+        let found = client.document("retrieve_tools", asked).await;
         let first = &found["tools"][0];
         let score = first["score"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&score), "{door}: {score}");
@@ -240,7 +241,7 @@ async fn retrieve_tools_answers_in_its_published_shape() {
         ));
         let none = client.document("retrieve_tools", json!({"query": "zzzzqqq"})).await;
         assert_eq!(none["tools"], json!([]));
-        let compact = json!({"query": "delete repository", "detail": "compact", "limit": 1});
+        let compact = json!({"query": "delete repository", "limit": 1});
         let compact = client.document("retrieve_tools", compact).await;
         assert_eq!(compact["tools"][0]["signature"], "(repo*:str)");
         assert_eq!(compact["tools"][0].get("inputSchema"), None);

@@ -415,7 +415,7 @@ async fn a_revoked_token_opens_nothing_and_ends_its_open_sessions() {
     let body = |name: &str| json!({"name": name, "operations": ["read"], "surfaces": ["discovery", "passthrough"]});
     let token = make(&gate, body("gone")).await;
     let (stream, session) = (lines(&gate, &token).await, client(&gate, &token, "/mcp").await);
-    assert_eq!(seen(&stream).await.len(), 6);
+    assert_eq!(seen(&stream).await.len(), 2);
     assert_eq!(stream.code_of("read", "s:peek").await, "ok");
     let (status, answer) = gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await;
     assert_eq!((status, answer), (200, json!({"name": "gone", "revoked": true})));

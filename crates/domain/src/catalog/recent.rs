@@ -1,5 +1,5 @@
-//! What was built for a few keys, most recently used last. Few tokens and profiles are in use at a
-//! time, and building takes milliseconds.
+//! Keeps what was built for a few keys, the most recently used last. Few tokens and profiles are in
+//! use at a time, and building takes milliseconds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::reader::Reader;
+use super::addressee::Addressee;
 use crate::code::Code;
 use crate::config::ToolRules;
 use crate::refusal::Refusal;
@@ -47,9 +47,9 @@ impl LockStatus {
     }
 
     /// Says who can lift the lock, and how: a model can only ask for it.
-    pub fn remediation(self, reader: Reader) -> &'static str {
-        match (self, reader) {
-            (LockStatus::ServerQuarantined, Reader::Person) => {
+    pub fn remediation(self, addressee: Addressee) -> &'static str {
+        match (self, addressee) {
+            (LockStatus::ServerQuarantined, Addressee::Person) => {
                 "The server is quarantined: review and approve it on the page or with `countersign \
                  upstream review`."
             }
@@ -57,7 +57,7 @@ impl LockStatus {
                 "The server is quarantined: a person must review and approve it first, on the page \
                  or with `countersign upstream review`."
             }
-            (LockStatus::ServerDisabled, Reader::Person) => {
+            (LockStatus::ServerDisabled, Addressee::Person) => {
                 "The server is switched off: enable it on the page or with `countersign upstream \
                  enable`."
             }
@@ -69,7 +69,7 @@ impl LockStatus {
                 "The tool is locked by the operator's configuration. This is operator policy and \
                  not user-overridable: only the operator can change it, by editing the config."
             }
-            (LockStatus::DisabledByUser, Reader::Person) => {
+            (LockStatus::DisabledByUser, Addressee::Person) => {
                 "A person switched the tool off: switch it on again on the page or with \
                  `countersign tools enable`."
             }
@@ -77,7 +77,7 @@ impl LockStatus {
                 "A person switched the tool off: ask the user to switch it on again, on the page \
                  or with `countersign tools enable`."
             }
-            (LockStatus::PendingApproval, Reader::Person) => {
+            (LockStatus::PendingApproval, Addressee::Person) => {
                 "The tool is new or has changed since it was approved: review and approve it on \
                  the page or with `countersign tools approve`."
             }
@@ -85,7 +85,7 @@ impl LockStatus {
                 "The tool is new or has changed since it was approved: ask the user to review and \
                  approve it, on the page or with `countersign tools approve`."
             }
-            (LockStatus::DisabledUnknown, Reader::Person) => {
+            (LockStatus::DisabledUnknown, Addressee::Person) => {
                 "The reason for the lock cannot be read: the gate's log has the details."
             }
             (LockStatus::DisabledUnknown, _) => {
@@ -179,14 +179,14 @@ pub fn lock(rules: &ServerRules, tool: &str, approval: ApprovalState) -> Lock {
 
 /// Returns the refusal for a locked tool. It gives the reason and who can change it, and nothing of
 /// the tool's own text.
-pub fn blocked(tool: &ToolName, status: LockStatus, reader: Reader) -> Refusal {
-    let (word, remediation) = (status.as_str(), status.remediation(reader));
-    let more = match reader {
-        Reader::Discovery => {
+pub fn blocked(tool: &ToolName, status: LockStatus, addressee: Addressee) -> Refusal {
+    let (word, remediation) = (status.as_str(), status.remediation(addressee));
+    let more = match addressee {
+        Addressee::Discovery => {
             " To see which tools are locked and why, use retrieve_tools with include_disabled:true."
         }
-        Reader::Person => " To see which tools are locked and why, run `countersign tools list`.",
-        Reader::Passthrough => "",
+        Addressee::Person => " To see which tools are locked and why, run `countersign tools list`.",
+        Addressee::Passthrough => "",
     };
     let message = format!("Tool '{tool}' is locked ({word}). {remediation}{more}");
     Refusal::new(Code::ToolBlocked, message)
@@ -279,11 +279,11 @@ mod tests {
     #[test]
     fn a_lock_of_the_config_gets_no_advice_for_users() {
         let tool = ToolName { server: "s".to_owned(), tool: "t".to_owned() };
-        for reader in [Reader::Discovery, Reader::Passthrough, Reader::Person] {
+        for addressee in [Addressee::Discovery, Addressee::Passthrough, Addressee::Person] {
             for status in LockStatus::ALL {
-                let refusal = blocked(&tool, status, reader);
+                let refusal = blocked(&tool, status, addressee);
                 assert_eq!(refusal.details["status"], status.as_str());
-                assert_eq!(refusal.details["remediation"], status.remediation(reader));
+                assert_eq!(refusal.details["remediation"], status.remediation(addressee));
                 let advises_user = ["ask the user", "tools enable", "switch it on"]
                     .iter()
                     .any(|advice| refusal.message.contains(advice));
@@ -298,11 +298,11 @@ mod tests {
     fn advice_suits_its_reader() {
         let tool = ToolName { server: "s".to_owned(), tool: "t".to_owned() };
         for status in LockStatus::ALL {
-            let message = |reader| blocked(&tool, status, reader).message;
-            assert!(message(Reader::Discovery).ends_with("include_disabled:true."));
-            assert!(!message(Reader::Passthrough).contains("retrieve_tools"));
-            assert!(!message(Reader::Person).contains("retrieve_tools"));
-            assert!(!message(Reader::Person).contains("ask the"), "{}", message(Reader::Person));
+            let message = |addressee| blocked(&tool, status, addressee).message;
+            assert!(message(Addressee::Discovery).ends_with("include_disabled:true."));
+            assert!(!message(Addressee::Passthrough).contains("retrieve_tools"));
+            assert!(!message(Addressee::Person).contains("retrieve_tools"));
+            assert!(!message(Addressee::Person).contains("ask the"), "{}", message(Addressee::Person));
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::lock::{Lock, LockStatus};
-use super::reader::Reader;
+use super::addressee::Addressee;
 use crate::caller::{Caller, TokenSurface, UnannotatedRule};
 use crate::code::Code;
 use crate::refusal::Refusal;
@@ -45,9 +45,9 @@ impl Obstacle {
     }
 
     /// Says who can remove the obstacle, and how.
-    pub fn remediation(self, reader: Reader) -> &'static str {
+    pub fn remediation(self, addressee: Addressee) -> &'static str {
         match self {
-            Obstacle::Locked(status) => status.remediation(reader),
+            Obstacle::Locked(status) => status.remediation(addressee),
             Obstacle::NotPermitted => NOT_PERMITTED_REMEDIATION,
         }
     }

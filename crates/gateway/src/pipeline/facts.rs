@@ -138,8 +138,8 @@ fn asked(call: &Call) -> Asked<'_> {
         Declared::Nothing => Declaration::Nothing,
         Declared::Variant(class, declaration) => Declaration::Variant(*class, declaration),
     };
-    let (surface, reader) = (call.surface.granted(), call.surface.reader());
-    Asked { tool: &call.tool, surface, reader, declared }
+    let (surface, addressee) = (call.surface.granted(), call.surface.addressee());
+    Asked { tool: &call.tool, surface, addressee, declared }
 }
 
 /// Reports whether the server has not listed its tools yet: a call in the first seconds waits for

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
-use domain::policy::{self, Lock, Obstacle, Reader};
+use domain::policy::{self, Lock, Obstacle, Addressee};
 use domain::tool::{Tool, ToolName};
 use domain::trust::UNSEEN;
 use domain::{Caller, Code, Refusal, signature};
@@ -131,7 +131,7 @@ fn show_locked(
         if !present.is_empty() {
             let mut remediation = ObjectMembers::default();
             for obstacle in present {
-                remediation.set(obstacle.as_str(), quote(obstacle.remediation(Reader::Discovery)));
+                remediation.set(obstacle.as_str(), quote(obstacle.remediation(Addressee::Discovery)));
             }
             answer.set("remediation", remediation.write_text());
         }
@@ -255,7 +255,7 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
     };
     // A tool that may not be called is not described either: its text may be the untrusted part.
     if let Lock::Locked(status) = server.lock(&tool.name) {
-        return Err(policy::blocked(&name, status, Reader::Discovery));
+        return Err(policy::blocked(&name, status, Addressee::Discovery));
     }
     let name = full_name(&server.name, tool);
     let definition = ObjectMembers::parse(tool.definition());

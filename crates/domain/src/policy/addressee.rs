@@ -1,7 +1,7 @@
-//! Who reads a refusal. A message points only at what its reader can use.
+//! The addressee of a refusal. A message points only at what its addressee can use.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum Addressee {
     /// A model that has the gate's own tools.
     Discovery,
     /// A model or a client that has only the servers' own tools.
