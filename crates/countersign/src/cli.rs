@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use domain::ledger::contention::ContentionKind;
 use mcp::limits::CHILD_GRACE;
 
@@ -269,7 +269,12 @@ pub(crate) enum ServeFormat {
 #[derive(Subcommand)]
 pub(crate) enum Call {
     /// Call a tool that only reads
-    #[command(name = "tool-read")]
+    #[command(
+        name = "tool-read",
+        after_help = "Examples, with the same meaning:\n  \
+        countersign call tool-read workspace:Read '{\"path\": \"a.txt\"}'\n  \
+        countersign call tool-read -t workspace:Read -j '{\"path\": \"a.txt\"}'"
+    )]
     Read(CallArgs),
     /// Call a tool that creates or changes something
     #[command(name = "tool-write")]
@@ -279,15 +284,25 @@ pub(crate) enum Call {
     Destructive(CallArgs),
 }
 
+/// The tool and its arguments can be given by position or by flag. The command reports what is
+/// given twice; clap's own message would not say what was meant.
 #[derive(Args)]
 pub(crate) struct CallArgs {
     /// Tool to call, as server:tool
-    #[arg(long, alias = "tool_name", value_name = "SERVER:TOOL")]
-    pub(crate) tool_name: String,
+    #[arg(value_name = "SERVER:TOOL", required_unless_present = "tool_name")]
+    pub(crate) tool: Option<String>,
 
     /// Arguments of the tool: a JSON object, or @FILE to read one from a file
-    #[arg(long = "json_args", alias = "json-args", value_name = "JSON")]
-    pub(crate) json_args: Option<String>,
+    #[arg(value_name = "JSON")]
+    pub(crate) json: Option<String>,
+
+    /// Tool to call, instead of by position
+    #[arg(short, long, alias = "tool_name", value_name = "SERVER:TOOL", action = ArgAction::Append)]
+    pub(crate) tool_name: Vec<String>,
+
+    /// Arguments of the tool, instead of by position
+    #[arg(short, long = "json_args", alias = "json-args", value_name = "JSON", action = ArgAction::Append)]
+    pub(crate) json_args: Vec<String>,
 
     /// Reason for the call, kept in the record
     #[arg(long, value_name = "TEXT")]

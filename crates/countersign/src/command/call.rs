@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::tools;
 use crate::cli::{Call, CallArgs, Format, Locations};
 use crate::control::{self, Control};
-use crate::exit::Failure;
+use crate::exit::{Failure, GIVEN_TWICE};
 use crate::output;
 use gateway::plan::Reach;
 
@@ -23,8 +23,9 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
         Call::Write(args) => (Class::Write, args),
         Call::Destructive(args) => (Class::Destructive, args),
     };
-    let body = body(class, &args)?;
-    let server = tools::parse(&args.tool_name)?.server;
+    let (tool, arguments) = (tool(&args)?, arguments(&args)?);
+    let server = tools::parse(tool)?.server;
+    let body = body(class, tool, arguments, &args)?;
     let answer = Control::with(place, Reach::Only(server), async |control| {
         control.request(Method::POST, "/api/v1/tools/call", Some(body)).await
     })
@@ -37,7 +38,41 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
     show(args.output, &answer)
 }
 
-fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
+/// Returns the tool as it was named, by position or by flag.
+fn tool(args: &CallArgs) -> Result<&str, Failure> {
+    match Vec::from_iter(args.tool.iter().chain(&args.tool_name))[..] {
+        [tool] => Ok(tool),
+        [first, second, ..] => Err(Failure::with_status(
+            GIVEN_TWICE,
+            format!(
+                "the tool is named twice, as '{first}' and as '{second}'; \
+                 name it once, and after -t give its arguments with -j"
+            ),
+        )),
+        // The command line requires one.
+        [] => Err(Failure::input("no tool is named")),
+    }
+}
+
+/// Returns the arguments as they were given, by position or by flag: the text itself, or the
+/// content of `@file`.
+fn arguments(args: &CallArgs) -> Result<Option<String>, Failure> {
+    match Vec::from_iter(args.json.iter().chain(&args.json_args))[..] {
+        [] => Ok(None),
+        [text] => object(text).map(Some),
+        _ => Err(Failure::with_status(
+            GIVEN_TWICE,
+            "the arguments are given twice; give them once, after the tool or with -j",
+        )),
+    }
+}
+
+fn body(
+    class: Class,
+    tool: &str,
+    arguments: Option<String>,
+    args: &CallArgs,
+) -> Result<String, Failure> {
     let intent = CallIntent {
         operation_type: class.as_str().to_owned(),
         data_sensitivity: args.sensitivity.clone(),
@@ -46,8 +81,8 @@ fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
     };
     let request = CallRequest {
         tool_variant: class.variant().to_owned(),
-        name: args.tool_name.clone(),
-        args_json: args.json_args.as_deref().map(arguments).transpose()?,
+        name: tool.to_owned(),
+        args_json: arguments,
         intent: Some(intent),
         ..CallRequest::default()
     };
@@ -55,18 +90,19 @@ fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
         .map_err(|error| Failure::system(format!("cannot encode the request to the gate: {error}")))
 }
 
-/// Returns the text itself, or the content of `@file`.
-fn arguments(text: &str) -> Result<String, Failure> {
+fn object(text: &str) -> Result<String, Failure> {
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
-            Failure::input(format!("cannot read the --json_args file '{path}': {error}"))
+            Failure::input(format!("cannot read the arguments from '{path}': {error}"))
         })?,
         None => text.to_owned(),
     };
     match Object::parse(&text) {
         Ok(Some(_)) => Ok(text),
-        Ok(None) => Err(Failure::input("--json_args must be a JSON object")),
-        Err(error) => Err(Failure::input(format!("--json_args is not valid JSON: {error}"))),
+        Ok(None) => Err(Failure::input(
+            "the arguments must be a JSON object, such as {\"path\": \"a.txt\"}",
+        )),
+        Err(error) => Err(Failure::input(format!("the arguments are not valid JSON: {error}"))),
     }
 }
 

@@ -59,6 +59,85 @@ async fn calls_fill_in_the_intent_and_exit_by_their_outcome() {
     .await;
 }
 
+/// Runs a read with the words, and returns the exit code and what it printed.
+async fn read(dir: &std::path::Path, words: &[&str]) -> (Option<i32>, String) {
+    let output = run(dir, ["call", "tool-read"].iter().chain(words)).await;
+    (output.status.code(), stdout(&output) + &stderr(&output))
+}
+
+#[tokio::test]
+async fn the_tool_and_its_arguments_are_given_by_position_or_by_flag() {
+    in_both_ways(async |dir| {
+        let args = r#"{"word":"hi"}"#;
+        std::fs::write(dir.join("args.json"), args).unwrap();
+        for words in [
+            &["s:say", args][..],
+            &["s:say", "@args.json"],
+            &["s:say", "-j", args],
+            &["-j", args, "s:say"],
+            &["-t", "s:say", "-j", args],
+            &["-t", "s:say", "--json-args", "@args.json"],
+            &["--tool-name", "s:say", "--json_args", args],
+            &["--tool_name=s:say", "--json_args", args],
+        ] {
+            let (code, told) = read(dir, words).await;
+            assert_eq!(code, Some(0), "{words:?}: {told}");
+            assert!(told.contains(r#""arguments":{"word":"hi"}"#), "{words:?}: {told}");
+        }
+        for words in [&["s:say"][..], &["-t", "s:say"]] {
+            let (code, told) = read(dir, words).await;
+            assert_eq!(code, Some(0), "{words:?}: {told}");
+            assert!(!told.contains("hi"), "{words:?}: {told}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_gives_a_thing_twice_is_refused_and_not_made() {
+    let gate = Gate::scripted(tools()).await;
+    let dir = gate.dir.path();
+    for words in [
+        &["s:say", "-t", "s:drop"][..],
+        &["-t", "s:say", "--tool-name=s:drop"],
+        &["-t", "s:say", "{}"],
+        &["s:say", "-t", "s:say"],
+    ] {
+        let (code, told) = read(dir, words).await;
+        assert_eq!(code, Some(2), "{words:?}: {told}");
+        assert!(told.contains("the tool is named twice, as '"), "{words:?}: {told}");
+    }
+    for words in [
+        &["s:say", "{}", "-j", "{}"][..],
+        &["s:say", "-j", "{}", "--json_args", "{}"],
+        &["-t", "s:say", "-j", "{}", "-j", "@nowhere"],
+    ] {
+        let (code, told) = read(dir, words).await;
+        assert_eq!(code, Some(2), "{words:?}: {told}");
+        assert!(told.contains("the arguments are given twice"), "{words:?}: {told}");
+    }
+    let recorded = run(dir, ["activity", "list", "-o", "json"]).await;
+    assert!(!stdout(&recorded).contains("s:say"), "{}", stdout(&recorded));
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_object_are_refused_in_every_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for text in ["[]", "1", "null", "\"{}\""] {
+        for words in
+            [["s:say", text].as_slice(), &["s:say", "-j", text], &["-t", "s:say", "-j", text]]
+        {
+            let (code, told) = read(dir, words).await;
+            assert_eq!(code, Some(1), "{words:?}: {told}");
+            assert!(told.contains("the arguments must be a JSON object"), "{words:?}: {told}");
+        }
+    }
+    let (code, told) = read(dir, &["s:say", "{"]).await;
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("the arguments are not valid JSON"), "{told}");
+}
+
 #[tokio::test]
 async fn lists_are_tables_for_people_and_json_or_yaml_for_programs() {
     in_both_ways(async |dir| {

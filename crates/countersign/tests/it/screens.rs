@@ -225,6 +225,8 @@ async fn errors_match_the_golden_file() {
             "call tool-read --tool-name notes:delete_note",
             "call tool-read --tool-name notes:list_notes --json_args {",
             "call tool-read --tool-name notes:list_notes --json_args []",
+            "call tool-read notes:list_notes -t notes:delete_note",
+            "call tool-read notes:list_notes {} -j {}",
             "call tool-write --tool-name broken:x",
             "token revoke c",
             "token create x",
