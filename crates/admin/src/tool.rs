@@ -5,7 +5,7 @@ pub(crate) mod change;
 use axum::Json;
 use axum::extract::State;
 use domain::catalog::{Catalog, Server, ToolFilter};
-use domain::policy::{Lock, Addressee};
+use domain::policy::{Addressee, Lock};
 use domain::tool::{Tool, ToolName};
 use domain::trust::{ItemKind, visible};
 use domain::{Caller, Code, Refusal, near};

@@ -1,9 +1,9 @@
 //! Decides whether a call is allowed. One total function decides for every surface; no other code
 //! derives its own answer.
 
+mod addressee;
 mod lock;
 mod permission;
-mod addressee;
 
 use serde_json::json;
 
@@ -15,9 +15,9 @@ use crate::refusal::Refusal;
 use crate::schema::SchemaVerdict;
 use crate::tool::{Class, Hints, ToolName};
 
+pub use addressee::Addressee;
 pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
 pub use permission::{Obstacle, permits};
-pub use addressee::Addressee;
 
 /// The requested call.
 pub struct Call<'a> {

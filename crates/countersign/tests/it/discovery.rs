@@ -282,7 +282,11 @@ async fn an_empty_result_says_why_and_what_to_try() {
     let reader = client_with(&gate, "reader", "/mcp").await;
     let retry = "retry with include_disabled:true for details and remediation.";
     for (client, asked, notice) in [
-        (&client, json!({"query": "  "}), "The query is empty; say in a few words what you want to do."),
+        (
+            &client,
+            json!({"query": "  "}),
+            "The query is empty; say in a few words what you want to do.",
+        ),
         (&client, json!({"query": "xylophone"}), NO_MATCH),
         (
             &client,
@@ -325,10 +329,7 @@ async fn a_token_is_offered_only_what_it_can_call() {
     let barred: Vec<&Value> = barred.iter().filter(|t| t["status"] == "not_permitted").collect();
     assert_eq!(barred.len(), 3, "{offered}");
     assert!(offered["remediation"]["not_permitted"].as_str().unwrap().contains("token create"));
-    assert_eq!(
-        entry(&reader, "files").await["tools"],
-        json!({"callable": 1, "not_permitted": 3})
-    );
+    assert_eq!(entry(&reader, "files").await["tools"], json!({"callable": 1, "not_permitted": 3}));
     for (path, tool) in [("/mcp/all", "files__read_file"), ("/mcp/s/files", "read_file")] {
         let passthrough = client_with(&gate, "reader", path).await;
         assert_eq!(listed(&passthrough).await, [tool], "{path}");
@@ -348,7 +349,10 @@ async fn a_slow_and_a_broken_server_are_named_beside_a_good_one() {
     let found = found(&client, json!({"query": "read a file", "limit": 1})).await;
     assert_eq!(found["tools"][0]["name"], "good:read_file");
     let notice = found["notice"].as_str().unwrap();
-    assert!(notice.starts_with("Not ready are broken (cannot start 'no-such-program-here'"), "{notice}");
+    assert!(
+        notice.starts_with("Not ready are broken (cannot start 'no-such-program-here'"),
+        "{notice}"
+    );
     assert!(notice.contains("), slow (still connecting): their tools may be missing"), "{notice}");
     // A caller that may not see them neither waits for them nor hears of them.
     make_token(&decisions(&gate), "good-only", &scope(&["good"]));

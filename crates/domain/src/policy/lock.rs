@@ -185,7 +185,9 @@ pub fn blocked(tool: &ToolName, status: LockStatus, addressee: Addressee) -> Ref
         Addressee::Discovery => {
             " To see which tools are locked and why, use retrieve_tools with include_disabled:true."
         }
-        Addressee::Person => " To see which tools are locked and why, run `countersign tools list`.",
+        Addressee::Person => {
+            " To see which tools are locked and why, run `countersign tools list`."
+        }
         Addressee::Passthrough => "",
     };
     let message = format!("Tool '{tool}' is locked ({word}). {remediation}{more}");
@@ -302,7 +304,11 @@ mod tests {
             assert!(message(Addressee::Discovery).ends_with("include_disabled:true."));
             assert!(!message(Addressee::Passthrough).contains("retrieve_tools"));
             assert!(!message(Addressee::Person).contains("retrieve_tools"));
-            assert!(!message(Addressee::Person).contains("ask the"), "{}", message(Addressee::Person));
+            assert!(
+                !message(Addressee::Person).contains("ask the"),
+                "{}",
+                message(Addressee::Person)
+            );
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::lock::{Lock, LockStatus};
 use super::addressee::Addressee;
+use super::lock::{Lock, LockStatus};
 use crate::caller::{Caller, TokenSurface, UnannotatedRule};
 use crate::code::Code;
 use crate::refusal::Refusal;

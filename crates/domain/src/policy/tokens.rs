@@ -38,7 +38,8 @@ fn word(
     };
     let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
     let facts = Facts { caller, found, strictness: Strictness::Refuse };
-    match decide(&Call { tool: &tool, surface, addressee: Addressee::Discovery, declared }, &facts) {
+    match decide(&Call { tool: &tool, surface, addressee: Addressee::Discovery, declared }, &facts)
+    {
         Verdict::Allow(allowed) => allowed.effective.as_str(),
         Verdict::Refuse(refusal) if refusal.code == Code::NotPermitted => "-",
         Verdict::Refuse(refusal) => refusal.code.as_str(),

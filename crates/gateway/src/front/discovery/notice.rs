@@ -30,9 +30,9 @@ pub(super) fn servers_not_ready(catalog: &Catalog, caller: &Caller) -> Option<St
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let (verb, whose) = if missing.len() == 1 { ("is", "its") } else { ("are", "their") };
+    let these = if missing.len() == 1 { "this server" } else { "these servers" };
     Some(format!(
-        "Not ready {verb} {}{more}: {whose} tools may be missing here; search again later.",
+        "Not ready: {}{more}. Tools of {these} may be missing here; search again later.",
         named.join(", ")
     ))
 }

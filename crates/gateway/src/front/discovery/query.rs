@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
-use domain::policy::{self, Lock, Obstacle, Addressee};
+use domain::policy::{self, Addressee, Lock, Obstacle};
 use domain::tool::{Tool, ToolName};
 use domain::trust::UNSEEN;
 use domain::{Caller, Code, Refusal, signature};
@@ -22,6 +22,9 @@ use crate::limits;
 
 const USAGE_INSTRUCTIONS: &str = "Use call_tool_read for read-only operations, call_tool_write for \
     modifications, call_tool_destructive for deletions. Intent must match tool variant.";
+
+/// The longest query that an answer repeats in full.
+const QUERY_CHARS_MAX: usize = 500;
 
 /// The longest annotations in a compact result; the five members that exist have some 150.
 const ANNOTATIONS_BYTES_MAX: usize = 500;
@@ -110,7 +113,7 @@ pub(super) fn retrieve(
 fn answer(entries: &[String], query: &str) -> ObjectMembers<'static> {
     let mut answer = ObjectMembers::default();
     answer.set("tools", format!("[{}]", entries.join(",")));
-    answer.set("query", quote(query));
+    answer.set("query", quote(&signature::cut(query, QUERY_CHARS_MAX)));
     answer.set("total", entries.len().to_string());
     answer.set("usage_instructions", quote(USAGE_INSTRUCTIONS));
     answer
@@ -131,7 +134,8 @@ fn show_locked(
         if !present.is_empty() {
             let mut remediation = ObjectMembers::default();
             for obstacle in present {
-                remediation.set(obstacle.as_str(), quote(obstacle.remediation(Addressee::Discovery)));
+                remediation
+                    .set(obstacle.as_str(), quote(obstacle.remediation(Addressee::Discovery)));
             }
             answer.set("remediation", remediation.write_text());
         }
