@@ -30,6 +30,10 @@ fn definitions() -> Vec<Value> {
     let mut tools = vec![retrieve_tools(), describe_tool()];
     tools.extend(Class::ALL.map(call_tool));
     tools.extend([read_cache(), upstream_servers()]);
+    for tool in &mut tools {
+        // Claude Code hides the tools of a server behind a search of its own without it.
+        tool["_meta"] = json!({"anthropic/alwaysLoad": true});
+    }
     tools
 }
 
