@@ -5,6 +5,7 @@ mod clients;
 mod definitions;
 mod handshake;
 mod progress;
+mod prompts;
 mod results;
 pub(crate) mod servers;
 mod work;
