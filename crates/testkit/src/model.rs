@@ -134,7 +134,8 @@ enum Name {
 }
 
 impl ModelCall {
-    /// Calls a tool of the server `awf-proxy`, by the server's name for it.
+    /// Calls a tool of the gate, by the gate's name for it. The gate's name as a server is
+    /// `awf-proxy` in a step, and `countersign` for an agent that a person connected.
     pub fn ours(name: &str, arguments: Value) -> ModelCall {
         ModelCall { name: Name::Ours(name.to_owned()), arguments }
     }
@@ -177,7 +178,7 @@ impl Tool {
 
     fn is_ours(&self) -> bool {
         let full = self.full();
-        full.contains("awf-proxy") || full.contains("awf_proxy")
+        ["awf-proxy", "awf_proxy", "countersign"].iter().any(|server| full.contains(server))
     }
 }
 

@@ -1,7 +1,9 @@
-//! Workflows with the real agent programs, each against a scripted model: everything they do goes
-//! through the gate, and leaves record, receipt, span and log line.
+//! The real agent programs, each against a scripted model. In a workflow, everything they do goes
+//! through the gate, and leaves record, receipt, span and log line; connected by a person, they
+//! find and use the gate's tools beside their own.
 
 mod coexistence;
+mod connected;
 mod ending;
 mod faults;
 mod servers;

@@ -2,9 +2,11 @@
 //! `rmcp` in front of it.
 
 mod clients;
+mod cost;
 mod definitions;
 mod handshake;
 mod progress;
+mod prompts;
 mod results;
 pub(crate) mod servers;
 mod work;

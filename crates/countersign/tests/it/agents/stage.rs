@@ -147,12 +147,26 @@ impl Stage {
 
     /// Returns a command for another copy of the program.
     pub(crate) fn countersign_at(&self, program: &Path, word: &str) -> Command {
+        let mut command = self.prepared(program);
+        command.arg(word);
+        command
+    }
+
+    /// Returns a command for the real agent itself, as a shell in the workspace starts it.
+    pub(crate) fn agent(&self) -> Command {
+        let mut command =
+            self.prepared(&foreign::program(&format!("agents/bin/{}", self.provider)));
+        // OpenCode works in the folder that the shell names.
+        command.env("PWD", self.workspace());
+        command
+    }
+
+    fn prepared(&self, program: &Path) -> Command {
         let mut command = command(program, self.dir.path());
         let programs = foreign::folder().join("agents/bin");
         let path = std::env::var_os("PATH").unwrap();
         let path = std::iter::once(programs).chain(std::env::split_paths(&path));
         command
-            .arg(word)
             .env("PATH", std::env::join_paths(path).unwrap())
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")

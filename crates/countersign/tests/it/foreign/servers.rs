@@ -65,13 +65,31 @@ pub(crate) fn time() -> Value {
            "args": ["--local-timezone", "UTC"]})
 }
 
+/// A server that is only listed: its tool would need a network.
+pub(crate) fn fetch() -> Value {
+    json!({"command": foreign::program("python-mcp2/bin/mcp-server-fetch")})
+}
+
+pub(crate) fn sequential_thinking() -> Value {
+    json!({"command": npm("mcp-server-sequential-thinking")})
+}
+
 /// A server whose tools have no annotations.
 pub(crate) fn sqlite(dir: &Path) -> Value {
     let program = foreign::program("python-mcp1/bin/mcp-server-sqlite");
     json!({"command": program, "args": ["--db-path", dir.join("test.db")]})
 }
 
-/// Returns all of them by name, except the one over HTTP.
+/// Returns the seven reference servers of the protocol's authors by name.
+pub(crate) fn official(dir: &Path) -> Value {
+    json!({
+        "everything": everything(), "fetch": fetch(), "filesystem": filesystem(dir),
+        "git": git(dir), "memory": memory(dir), "sequential-thinking": sequential_thinking(),
+        "time": time(),
+    })
+}
+
+/// Returns servers of each kind by name, except the one over HTTP.
 pub(crate) fn all(dir: &Path) -> Value {
     json!({
         "everything": everything(), "filesystem": filesystem(dir), "memory": memory(dir),

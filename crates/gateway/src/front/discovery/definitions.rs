@@ -31,7 +31,7 @@ fn definitions() -> Vec<Value> {
     tools.extend(Class::ALL.map(call_tool));
     tools.extend([read_cache(), upstream_servers()]);
     for tool in &mut tools {
-        // Claude Code would defer the tools otherwise, and the model would not see them.
+        // Claude Code hides the tools of a server behind a search of its own without it.
         tool["_meta"] = json!({"anthropic/alwaysLoad": true});
     }
     tools
