@@ -188,7 +188,11 @@ pub(super) static TOP: Table = Table {
             Kind::Section(&INTENT),
             "How strictly declared intents are checked.",
         ),
-        hot("tools_limit", TOOLS_LIMIT, "The most tools in the result of a search that names no limit."),
+        hot(
+            "tools_limit",
+            TOOLS_LIMIT,
+            "The most tools in the result of a search that names no limit.",
+        ),
         hot(
             "tool_response_limit",
             RESPONSE_LIMIT,
