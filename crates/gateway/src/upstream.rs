@@ -5,6 +5,7 @@ mod connection;
 mod driver;
 mod link;
 mod own;
+mod refused_questions;
 mod server_side;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,7 +20,9 @@ use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, to_raw};
 use mcp::peer::{Ask, RequestError};
-use provider::{Call, CallContext, ProviderError, Reply, ToolProvider, TraceContext, Tracer};
+use provider::{
+    Call, CallContext, ProviderError, Reply, Surface, ToolProvider, TraceContext, Tracer,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use store::Store;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
@@ -55,11 +58,26 @@ pub(crate) struct Upstream {
     tracer: Option<Arc<dyn Tracer>>,
 }
 
-/// A session, and the token that it belongs to.
+/// A session, its client, and the token that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct SessionKey<'a> {
     pub(crate) session: &'a Arc<str>,
     pub(crate) token: &'a Arc<str>,
+    /// The name that the client gave.
+    pub(crate) client: Option<&'a str>,
+    pub(crate) surface: Surface,
+}
+
+impl<'a> SessionKey<'a> {
+    /// Returns the session of a call, unless it was made without one.
+    pub(crate) fn of(call: &'a Call) -> Option<SessionKey<'a>> {
+        Some(SessionKey {
+            session: call.session.as_ref()?,
+            token: &call.caller.token,
+            client: call.client.as_deref(),
+            surface: call.surface,
+        })
+    }
 }
 
 /// The surroundings of a connection.
@@ -268,11 +286,9 @@ impl Upstream {
             LinkHandle::Server { peer, .. } => peer,
             LinkHandle::Plugin(plugin) => return plugin.call(call, ctx).await,
         };
-        let token = &call.caller.token;
-        let client = call.session.as_ref().map(|session| SessionKey { session, token });
-        let own = self.own.of(client, ctx).await?;
+        let own = self.own.of(SessionKey::of(call), ctx).await?;
         let (peer, _asked) = match &own {
-            Some(own) => (own.peer()?, Some(own.side.enter(ctx))),
+            Some(own) => (own.peer()?, Some(own.side.enter(call, ctx))),
             None => (shared.clone(), None),
         };
         let ask = Ask {
