@@ -25,13 +25,14 @@ use provider::{
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use store::Store;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::catalogs::Publisher;
+use crate::fairness::{CallSlot, CallSlots};
 use crate::span::{self, UpstreamSpan};
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
@@ -51,7 +52,7 @@ pub(crate) struct Upstream {
     driver: Mutex<Option<JoinHandle<()>>>,
     settings: Arc<ArcSwap<GateSettings>>,
     /// Limits concurrent calls, if the operator set a limit.
-    slots: Option<Semaphore>,
+    slots: Option<Arc<CallSlots>>,
     calls: TaskTracker,
     /// The time of the first request for the server.
     wanted: OnceLock<Instant>,
@@ -117,7 +118,7 @@ impl Upstream {
         };
         let driver = Driver::new(spec.clone(), wiring, known).spawn(receiver);
         Arc::new(Upstream {
-            slots: spec.connection.max_concurrent.map(|bound| Semaphore::new(bound.get() as usize)),
+            slots: spec.connection.max_concurrent.map(|bound| CallSlots::new(bound.get() as usize)),
             spec,
             link,
             own,
@@ -253,12 +254,16 @@ impl Upstream {
     }
 
     /// Acquires a slot among the concurrent calls.
-    async fn slot(&self, ctx: &CallContext) -> Result<Option<SemaphorePermit<'_>>, ProviderError> {
+    async fn slot(
+        &self,
+        token: &Arc<str>,
+        ctx: &CallContext,
+    ) -> Result<Option<CallSlot>, ProviderError> {
         let Some(slots) = &self.slots else {
             return Ok(None);
         };
         tokio::select! {
-            slot = slots.acquire() => Ok(slot.ok()),
+            slot = slots.take(token) => Ok(Some(slot)),
             () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
             () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
         }
@@ -279,7 +284,7 @@ impl Upstream {
         ctx: &CallContext,
         trace: &TraceContext,
     ) -> Result<Reply, ProviderError> {
-        let _slot = self.slot(ctx).await?;
+        let _slot = self.slot(&call.caller.token, ctx).await?;
         // A server that is down is down for every client, even one with its own connection.
         let link = self.ready(ctx).await?;
         let shared = match &*link {
