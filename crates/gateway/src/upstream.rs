@@ -5,6 +5,7 @@ mod connection;
 mod driver;
 mod link;
 mod own;
+mod pace;
 mod refused_questions;
 mod server_side;
 
