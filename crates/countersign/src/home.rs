@@ -105,6 +105,12 @@ impl Home {
         secret(&self.agent_token_file(), "cst")
     }
 
+    /// Returns the default token unless it was never made: a gate that does not accept it makes none.
+    pub(crate) fn existing_agent_token(&self) -> Result<Option<Secret>, Failure> {
+        let is_made = self.agent_token_file().exists();
+        is_made.then(|| self.agent_token()).transpose()
+    }
+
     /// Takes the lock that `serve` holds for its lifetime; the error names the current holder.
     pub(crate) fn lock(&self) -> Result<File, Failure> {
         let path = self.path.join("serve.lock");

@@ -1,5 +1,7 @@
-//! Bounds on what one token may use of what all callers share: calls in flight and their bytes, and
-//! requests per minute.
+//! Bounds on what one token may use of what all callers share: calls in flight and their bytes, the
+//! slots of a server, and requests per minute.
+
+mod slots;
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -10,6 +12,7 @@ use domain::{Code, Refusal};
 use serde_json::json;
 use tokio::time::Instant;
 
+pub(crate) use crate::fairness::slots::{CallSlot, CallSlots};
 use crate::limits::{CALL_BYTES_MAX, CALLS_MAX, OVERUSE_RECORD_EVERY};
 
 /// Returns the part of a bound that one token may use: with half, the others keep the rest.

@@ -96,8 +96,11 @@ pub(crate) const ROOTS_PARAMS_BYTES_MAX: usize = 4 * 1024;
 /// Bytes in flight to a server in this process, each way.
 pub(crate) const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;
 
-/// List changes within this time count as one.
+/// List changes within this time count as one. While changes keep being announced, the pause doubles
+/// up to the maximum; after a quiet time it starts over.
 pub(crate) const RELIST_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const RELIST_PAUSE_MAX: Duration = Duration::from_secs(2);
+pub(crate) const RELIST_QUIET: Duration = Duration::from_secs(5);
 
 /// Log lines about the lists of one server within this time: a list may have thousands of tools and
 /// change many times a second.

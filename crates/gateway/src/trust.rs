@@ -124,6 +124,10 @@ impl Reviewer {
         Reviewer { store, publisher, server, source, terms, unsaved_baseline, lines }
     }
 
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     pub(crate) fn set_terms(&self, terms: ApprovalTerms) {
         self.terms.store(Arc::new(terms));
     }

@@ -5,6 +5,8 @@ mod connection;
 mod driver;
 mod link;
 mod own;
+mod pace;
+mod refused_questions;
 mod server_side;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,16 +21,19 @@ use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, to_raw};
 use mcp::peer::{Ask, RequestError};
-use provider::{Call, CallContext, ProviderError, Reply, ToolProvider, TraceContext, Tracer};
+use provider::{
+    Call, CallContext, ProviderError, Reply, Surface, ToolProvider, TraceContext, Tracer,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use store::Store;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::catalogs::Publisher;
+use crate::fairness::{CallSlot, CallSlots};
 use crate::span::{self, UpstreamSpan};
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
@@ -48,18 +53,33 @@ pub(crate) struct Upstream {
     driver: Mutex<Option<JoinHandle<()>>>,
     settings: Arc<ArcSwap<GateSettings>>,
     /// Limits concurrent calls, if the operator set a limit.
-    slots: Option<Semaphore>,
+    slots: Option<Arc<CallSlots>>,
     calls: TaskTracker,
     /// The time of the first request for the server.
     wanted: OnceLock<Instant>,
     tracer: Option<Arc<dyn Tracer>>,
 }
 
-/// A session, and the token that it belongs to.
+/// A session, its client, and the token that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct SessionKey<'a> {
     pub(crate) session: &'a Arc<str>,
     pub(crate) token: &'a Arc<str>,
+    /// The name that the client gave.
+    pub(crate) client: Option<&'a str>,
+    pub(crate) surface: Surface,
+}
+
+impl<'a> SessionKey<'a> {
+    /// Returns the session of a call, unless it was made without one.
+    pub(crate) fn of(call: &'a Call) -> Option<SessionKey<'a>> {
+        Some(SessionKey {
+            session: call.session.as_ref()?,
+            token: &call.caller.token,
+            client: call.client.as_deref(),
+            surface: call.surface,
+        })
+    }
 }
 
 /// The surroundings of a connection.
@@ -99,7 +119,7 @@ impl Upstream {
         };
         let driver = Driver::new(spec.clone(), wiring, known).spawn(receiver);
         Arc::new(Upstream {
-            slots: spec.connection.max_concurrent.map(|bound| Semaphore::new(bound.get() as usize)),
+            slots: spec.connection.max_concurrent.map(|bound| CallSlots::new(bound.get() as usize)),
             spec,
             link,
             own,
@@ -239,12 +259,16 @@ impl Upstream {
     }
 
     /// Acquires a slot among the concurrent calls.
-    async fn slot(&self, ctx: &CallContext) -> Result<Option<SemaphorePermit<'_>>, ProviderError> {
+    async fn slot(
+        &self,
+        token: &Arc<str>,
+        ctx: &CallContext,
+    ) -> Result<Option<CallSlot>, ProviderError> {
         let Some(slots) = &self.slots else {
             return Ok(None);
         };
         tokio::select! {
-            slot = slots.acquire() => Ok(slot.ok()),
+            slot = slots.take(token) => Ok(Some(slot)),
             () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
             () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
         }
@@ -265,18 +289,16 @@ impl Upstream {
         ctx: &CallContext,
         trace: &TraceContext,
     ) -> Result<Reply, ProviderError> {
-        let _slot = self.slot(ctx).await?;
+        let _slot = self.slot(&call.caller.token, ctx).await?;
         // A server that is down is down for every client, even one with its own connection.
         let link = self.ready(ctx).await?;
         let shared = match &*link {
             LinkHandle::Server { peer, .. } => peer,
             LinkHandle::Plugin(plugin) => return plugin.call(call, ctx).await,
         };
-        let token = &call.caller.token;
-        let client = call.session.as_ref().map(|session| SessionKey { session, token });
-        let own = self.own.of(client, ctx).await?;
+        let own = self.own.of(SessionKey::of(call), ctx).await?;
         let (peer, _asked) = match &own {
-            Some(own) => (own.peer()?, Some(own.side.enter(ctx))),
+            Some(own) => (own.peer()?, Some(own.side.enter(call, ctx))),
             None => (shared.clone(), None),
         };
         let ask = Ask {

@@ -2,6 +2,7 @@
 //! message can be changed in one place without parsing the rest.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -9,6 +10,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::raw::{Raw, raw};
+
+/// Members up to which comparing each with all others is faster than hashing them.
+const COMPARED_MAX: usize = 16;
 
 /// The members of an object in their order. A duplicate name is rejected.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +71,20 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
+/// Returns the first name that occurs a second time. A sender chooses the number of members, so a
+/// large object must not take quadratic time.
+fn duplicate<'m>(members: &'m [(Cow<'_, str>, Cow<'_, str>)]) -> Option<&'m str> {
+    let mut names = members.iter().map(|(name, _)| name.as_ref());
+    if members.len() <= COMPARED_MAX {
+        let mut names = names.enumerate();
+        return names
+            .find(|(at, name)| members[..*at].iter().any(|(earlier, _)| earlier == name))
+            .map(|(_, name)| name);
+    }
+    let mut seen = HashSet::with_capacity(members.len());
+    names.find(|name| !seen.insert(*name))
+}
+
 /// Formats a JSON string literal.
 pub fn quote(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
@@ -85,12 +103,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::new();
                 while let Some((key, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    if members.iter().any(|(name, _)| *name == key.0) {
-                        return Err(serde::de::Error::custom(format!("duplicate key '{}'", key.0)));
-                    }
                     members.push((key.0, Cow::Borrowed(value.get())));
                 }
-                Ok(ObjectMembers(members))
+                match duplicate(&members) {
+                    Some(name) => Err(serde::de::Error::custom(format!("duplicate key '{name}'"))),
+                    None => Ok(ObjectMembers(members)),
+                }
             }
         }
         deserializer.deserialize_map(Object)
@@ -147,5 +165,18 @@ mod tests {
     fn duplicate_names_are_refused_however_they_are_spelled() {
         assert!(members(r#"{"x":1,"\u0078":2}"#).unwrap_err().contains("duplicate key 'x'"));
         assert!(members("[]").unwrap_err().contains("expected an object"));
+    }
+
+    #[test]
+    fn duplicates_are_found_in_small_and_in_large_objects() {
+        for count in [1, COMPARED_MAX, COMPARED_MAX + 1, 100_000] {
+            let names: Vec<String> = (0..count).map(|n| format!(r#""k{n}":{n}"#)).collect();
+            let unique = format!("{{{}}}", names.join(","));
+            assert!(members(&unique).is_ok(), "{count}");
+            let last = count - 1;
+            let doubled = format!(r#"{{{},"k{last}":0}}"#, names.join(","));
+            let refused = members(&doubled).unwrap_err();
+            assert!(refused.contains(&format!("duplicate key 'k{last}'")), "{refused}");
+        }
     }
 }

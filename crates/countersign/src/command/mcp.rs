@@ -34,16 +34,20 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
     let lost = |error: &dyn std::fmt::Display| {
         Failure::system(format!("the connection to the running gate failed: {error}"))
     };
-    let token = home.agent_token()?;
+    // Without a file the gate says what is wrong; a new token would be unknown to it.
+    let token = home.existing_agent_token()?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| lost(&error))?;
     tokio::spawn(connection.with_upgrades());
     let named = name(&args);
     let path = with_query(LINES_PATH, &[("server", args.server), ("profile", args.profile)]);
-    let request = Request::get(path)
+    let mut request = Request::get(path);
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
+    }
+    let request = request
         .header(header::HOST, "localhost")
-        .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
         .header(header::CONNECTION, "upgrade")
         .header(header::UPGRADE, LINES_PROTOCOL)
         .body(Body::empty())
@@ -90,9 +94,6 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
-    let reach = args.server.clone().map_or(Reach::All, Reach::Only);
-    let app = app::build(home, &source.config, reach, Purpose::Work)?;
-    let stop = CancellationToken::new();
     if !source.config.agent_token {
         return Err(Failure::input(
             "the default token, which 'countersign mcp' uses, is switched off ('agent_token' in the \
@@ -100,6 +101,9 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
              'countersign token create'",
         ));
     }
+    let reach = args.server.clone().map_or(Reach::All, Reach::Only);
+    let app = app::build(home, &source.config, reach, Purpose::Work)?;
+    let stop = CancellationToken::new();
     let caller = Arc::new(Caller::agent(AGENT_TOKEN));
     let what = if args.profile.is_some() { "profile" } else { "server" };
     let named = name(&args);

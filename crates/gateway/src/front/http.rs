@@ -110,7 +110,7 @@ pub async fn enter(
 ) -> Result<Arc<Caller>, Response> {
     match gateway.entering(visitor, headers).await {
         Ok(Some(caller)) => Ok(caller),
-        Ok(None) => Err(unauthorized(headers)),
+        Ok(None) => Err(unauthorized(gateway, headers)),
         Err(refusal) => Err(too_many(headers, &refusal)),
     }
 }
@@ -189,12 +189,16 @@ fn too_many(headers: &HeaderMap, refusal: &Refusal) -> Response {
 }
 
 /// Builds the response to a missing or unknown token, the same on every route.
-fn unauthorized(headers: &HeaderMap) -> Response {
-    let refusal = Refusal::new(
-        Code::Unauthorized,
+fn unauthorized(gateway: &Gateway, headers: &HeaderMap) -> Response {
+    let message = if gateway.settings().agent_token {
         "missing or invalid token: send 'Authorization: Bearer …' with the content of \
-         <home>/agent-token",
-    );
+         <home>/agent-token"
+    } else {
+        "missing or invalid token: the default token, which 'countersign mcp' uses, is switched off \
+         ('agent_token' in the config); connect over HTTP and send 'Authorization: Bearer …' with a \
+         token of 'countersign token create'"
+    };
+    let refusal = Refusal::new(Code::Unauthorized, message);
     let mut response = answer::refuse(headers, StatusCode::UNAUTHORIZED, &refusal);
     let scheme = HeaderValue::from_static("Bearer");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);

@@ -139,7 +139,7 @@ impl Passthrough {
         let _pending = self.shown.begin();
         self.settle().await;
         if let ServerScope::Server(name) = &self.scope {
-            self.session.open_own(name, incoming).await;
+            self.session.open_own(name, self.door.surface(), incoming).await;
         }
         let catalog = self.session.catalog();
         self.shown.set(catalog.version(self.scope.server()));

@@ -56,15 +56,22 @@ impl CallQuestions {
         params: Option<Raw>,
         ctx: &CallContext,
     ) -> Result<Raw, RequestError> {
+        let started = Instant::now();
         let params = match self.form {
             QuestionForm::Unchanged => params,
             QuestionForm::NamesServer => {
                 let label = format!("Server '{}' asks: ", self.call.tool.server);
-                let labelled = labelled(method, params.as_deref(), &label);
-                Some(labelled.map_err(RequestError::Refused)?)
+                match labelled(method, params.as_deref(), &label) {
+                    Ok(labelled) => Some(labelled),
+                    Err(error) => {
+                        let refused = Err(RequestError::Refused(error));
+                        let duration = started.elapsed();
+                        self.record(method, params.as_deref(), &refused, duration).await?;
+                        return refused;
+                    }
+                }
             }
         };
-        let started = Instant::now();
         let ask =
             Ask { cancel: ctx.cancel.clone(), ..Ask::new(method, params.clone(), ctx.remaining()) };
         let answer = peer.request(ask).await;

@@ -84,13 +84,18 @@ impl Session {
     }
 
     /// Opens the session's own connection to a server, if it is to have one.
-    pub(super) async fn open_own(&self, server: &str, incoming: &RequestContext) {
+    pub(super) async fn open_own(&self, server: &str, surface: Surface, incoming: &RequestContext) {
         let ctx = CallContext {
             cancel: incoming.cancel.clone(),
             ask_client: self.client(&incoming.peer, None),
             ..CallContext::within(self.gateway.settings().connect_timeout)
         };
-        let client = SessionKey { session: &self.id, token: &self.caller().token };
+        let client = SessionKey {
+            session: &self.id,
+            token: &self.caller().token,
+            client: self.hello.get().map(|hello| hello.client_name.as_str()),
+            surface,
+        };
         self.gateway.open_own(client, server, &ctx).await;
     }
 

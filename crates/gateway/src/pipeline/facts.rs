@@ -124,10 +124,9 @@ async fn wait_for_list(gateway: &Gateway, call: &Call, ctx: &CallContext) {
             () = tokio::time::sleep_until(ctx.deadline) => {}
         }
     }
-    if let Some(session) = &call.session
+    if let Some(client) = SessionKey::of(call)
         && call.caller.sees(&call.tool.server)
     {
-        let client = SessionKey { session, token: &call.caller.token };
         gateway.open_own(client, &call.tool.server, ctx).await;
     }
 }

@@ -1,18 +1,95 @@
-//! The record of a question that a server asked a client within a call.
+//! The records of a server's questions to a client: those that the client answered within a call, and
+//! the number of those that the gate refused.
 
 use std::time::Duration;
 
 use domain::ledger::taxonomy;
-use mcp::message::Raw;
+use mcp::message::{Raw, to_raw};
 use mcp::peer::RequestError;
-use provider::Call;
+use provider::{Call, Surface};
+use serde_json::json;
 use serde_json::value::RawValue;
 use store::{
-    CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordKind, RecordStatus, StoreError,
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
+    StoreError,
 };
 
 use super::{payload, statement};
-use crate::Gateway;
+use crate::upstream::SessionKey;
+use crate::{GateSettings, Gateway};
+
+/// The client that a server asks.
+pub(crate) struct QuestionOrigin {
+    server: String,
+    surface: Surface,
+    agent: RecordAgent,
+    session: Option<String>,
+}
+
+/// The call within which a server asks.
+pub(crate) struct AskingCall {
+    id: String,
+    request_id: Option<String>,
+}
+
+impl QuestionOrigin {
+    pub(crate) fn of_session(server: &str, key: SessionKey<'_>) -> QuestionOrigin {
+        let SessionKey { session, token, client, surface } = key;
+        QuestionOrigin {
+            server: server.to_owned(),
+            surface,
+            agent: statement::session_agent(token, client, Some(session), surface),
+            session: Some(session.to_string()),
+        }
+    }
+
+    fn of_call(call: &Call) -> QuestionOrigin {
+        QuestionOrigin {
+            server: call.tool.server.clone(),
+            surface: call.surface,
+            agent: statement::agent(call),
+            session: call.session.as_deref().map(str::to_owned),
+        }
+    }
+
+    fn started(&self, call: Option<&AskingCall>, method: &str, arguments: Payload) -> CallStart {
+        let action = taxonomy::classify_event(None, Some(&self.server), method);
+        CallStart {
+            id: uuid::Uuid::now_v7().to_string(),
+            kind: RecordKind::System,
+            source: self.surface.source().into(),
+            surface: self.surface.as_str().into(),
+            server: self.server.clone(),
+            tool: method.to_owned(),
+            agent: self.agent.clone(),
+            session: self.session.clone(),
+            request_id: call.and_then(|call| call.request_id.clone()),
+            at: jiff::Timestamp::now(),
+            variant: None,
+            declared: None,
+            sensitivity: None,
+            reason: None,
+            effective: None,
+            unverified: false,
+            warnings: Vec::new(),
+            target: None,
+            trace_id: None,
+            arguments,
+            action: ReceiptAction {
+                kind: action.action_type.as_str().into(),
+                risk: action.risk,
+                correlation_id: call.map(|call| call.id.clone()),
+            },
+            outside: None,
+        }
+    }
+}
+
+impl AskingCall {
+    pub(crate) fn of(call: &Call) -> AskingCall {
+        AskingCall { id: call.id.clone(), request_id: call.request_id.clone() }
+    }
+}
 
 pub(crate) struct AskedQuestion<'a> {
     /// The call within which the server asked.
@@ -35,7 +112,9 @@ impl AskedQuestion<'_> {
             Ok(answer) => payload::response(&settings, answer).await.payload,
             Err(_) => Payload::default(),
         };
-        let started = self.started(arguments);
+        let asking = AskingCall::of(self.call);
+        let started =
+            QuestionOrigin::of_call(self.call).started(Some(&asking), self.method, arguments);
         let ended = CallEnd {
             status: match self.answer {
                 Ok(_) => RecordStatus::Success,
@@ -51,37 +130,29 @@ impl AskedQuestion<'_> {
         gateway.store().append(entry.redacted(&settings.redactor)).await?;
         Ok(())
     }
+}
 
-    fn started(&self, arguments: Payload) -> CallStart {
-        let AskedQuestion { call, method, .. } = self;
-        let action = taxonomy::classify_event(None, Some(&call.tool.server), method);
-        CallStart {
-            id: uuid::Uuid::now_v7().to_string(),
-            kind: RecordKind::System,
-            source: call.surface.source().into(),
-            surface: call.surface.as_str().into(),
-            server: call.tool.server.clone(),
-            tool: (*method).to_owned(),
-            agent: statement::agent(call),
-            session: call.session.as_deref().map(str::to_owned),
-            request_id: call.request_id.clone(),
-            at: jiff::Timestamp::now(),
-            variant: None,
-            declared: None,
-            sensitivity: None,
-            reason: None,
-            effective: None,
-            unverified: false,
-            warnings: Vec::new(),
-            target: None,
-            trace_id: None,
-            arguments,
-            action: ReceiptAction {
-                kind: action.action_type.as_str().into(),
-                risk: action.risk,
-                correlation_id: Some(call.id.clone()),
-            },
-            outside: None,
-        }
+/// Questions that the gate refused for one reason.
+pub(crate) struct RefusedQuestions<'a> {
+    pub(crate) origin: &'a QuestionOrigin,
+    /// The call within which the server asked, if any.
+    pub(crate) call: Option<&'a AskingCall>,
+    pub(crate) method: &'a str,
+    pub(crate) reason: String,
+    pub(crate) count: u64,
+}
+
+impl RefusedQuestions<'_> {
+    /// Returns the record of all of them.
+    pub(crate) fn entry(self, settings: &GateSettings) -> Entry {
+        let count = to_raw(&json!({"refused": self.count}));
+        let arguments = payload::outside(settings, Some(&count));
+        let started = self.origin.started(self.call, self.method, arguments);
+        let ended = CallEnd {
+            status: RecordStatus::Blocked,
+            error_message: Some(self.reason),
+            ..CallEnd::at_once(started.id.clone())
+        };
+        Entry::Whole(Box::new(started), Box::new(ended)).redacted(&settings.redactor)
     }
 }

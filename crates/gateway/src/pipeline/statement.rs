@@ -76,12 +76,20 @@ pub(super) fn started(
 
 /// Two sessions of one program are two agents: both may work on the same thing.
 pub(super) fn agent(call: &Call) -> RecordAgent {
-    let token = call.caller.token.to_string();
-    let client = call.client.as_deref().unwrap_or_default().to_owned();
+    session_agent(&call.caller.token, call.client.as_deref(), call.session.as_deref(), call.surface)
+}
+
+pub(super) fn session_agent(
+    token: &str,
+    client: Option<&str>,
+    session: Option<&str>,
+    surface: Surface,
+) -> RecordAgent {
+    let (token, client) = (token.to_owned(), client.unwrap_or_default().to_owned());
     // In a run the token says more than the program: workflow, step and provider.
-    let by_token = client.is_empty() || call.surface == Surface::Run;
+    let by_token = client.is_empty() || surface == Surface::Run;
     let program = if by_token { &token } else { &client };
-    let name = match call.session.as_deref() {
+    let name = match session {
         Some(session) => {
             let skipped = session.chars().count().saturating_sub(SESSION_CHARS);
             let tail: String = session.chars().skip(skipped).collect();

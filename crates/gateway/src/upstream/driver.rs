@@ -18,6 +18,7 @@ use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
 use crate::upstream::link::{LinkHandle, ServerLink, ServerLists};
 use crate::upstream::own::OwnConnections;
+use crate::upstream::pace::RelistPace;
 use crate::upstream::server_side::SharedSide;
 use crate::{GateSettings, limits};
 
@@ -63,6 +64,7 @@ pub(super) struct Driver {
     relisting: Option<JoinHandle<Result<ServerLists, UpstreamFailure>>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
+    pace: RelistPace,
     sweep_at: Instant,
 }
 
@@ -98,6 +100,7 @@ impl Driver {
             relisting: None,
             retry_at: None,
             relist_at: None,
+            pace: RelistPace::default(),
             sweep_at: Instant::now() + limits::OWN_CONNECTION_IDLE,
         }
     }
@@ -127,9 +130,8 @@ impl Driver {
             Wakeup::Command(Some(command)) => self.command(command).await,
             Wakeup::Command(None) => Some(UpstreamEvent::Stop),
             Wakeup::ListChanged => {
-                // A steady stream of changes must not postpone the list forever.
-                let soon = Instant::now() + limits::RELIST_PAUSE;
-                self.relist_at = Some(self.relist_at.map_or(soon, |at| at.min(soon)));
+                let due = self.pace.announced(Instant::now());
+                self.relist_at = Some(self.relist_at.map_or(due, |at| at.min(due)));
                 None
             }
             Wakeup::RelistDue => {

@@ -21,11 +21,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::catalogs::Publisher;
 use crate::fairness::share;
+use crate::pipeline::question::QuestionOrigin;
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::SessionKey;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::own::list::Keeper;
+use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, ClientSide};
 use crate::{GateSettings, limits};
 
@@ -164,7 +166,7 @@ impl OwnConnections {
     }
 
     fn entry(&self, client: SessionKey<'_>) -> Result<Arc<OwnConnection>, ProviderError> {
-        let SessionKey { session, token } = client;
+        let SessionKey { session, token, .. } = client;
         let mut by_session = self.lock();
         // A connection that has ended is opened again, as the shared one would be.
         by_session.retain(|_, own| !own.is_spent());
@@ -187,7 +189,7 @@ impl OwnConnections {
         let own = by_session.entry(session.clone()).or_insert_with(|| {
             Arc::new(OwnConnection {
                 token: token.clone(),
-                side: Arc::default(),
+                side: Arc::new(ClientSide::new(self.refusal_log(client))),
                 opened: OnceCell::new(),
                 failed: OnceLock::new(),
                 last_used: Mutex::new(Instant::now()),
@@ -195,6 +197,14 @@ impl OwnConnections {
         });
         *own.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Ok(own.clone())
+    }
+
+    fn refusal_log(&self, client: SessionKey<'_>) -> RefusalLog {
+        RefusalLog {
+            store: self.reviewer.store().clone(),
+            settings: self.settings.clone(),
+            origin: QuestionOrigin::of_session(&self.server, client),
+        }
     }
 
     /// Closes the connection of a client that is gone.

@@ -1,7 +1,7 @@
 //! A server's requests to the gate. On the connection that all clients share, almost none are
 //! allowed, since they could not be attributed to one client. On a client's own connection, the
 //! server may ask what that client declared: for sampling and elicitation a few times within a
-//! running call, for roots at any time.
+//! running call, for roots at any time. What is refused beyond that is recorded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
-use mcp::error::{INVALID_REQUEST, OVERLOADED};
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext, RequestError, Service};
-use provider::{AskClient, CallContext};
+use provider::{AskClient, Call, CallContext};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::limits;
+use crate::pipeline::question::AskingCall;
+use crate::upstream::refused_questions::{QuestionRefusal, RefusalCounts, RefusalLog};
 
 /// The capabilities of a client that let a server ask it something.
 pub(super) const CLIENT_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
@@ -68,6 +69,7 @@ pub(super) struct ClientSide {
     roots: Semaphore,
     /// Signalled when the server announces that its tools have changed.
     pub(super) list_changed: Notify,
+    log: RefusalLog,
 }
 
 #[derive(Default)]
@@ -77,6 +79,8 @@ struct ClientState {
     entered: u64,
     /// The client itself: a server may request roots at any time.
     client: Option<Arc<dyn AskClient>>,
+    /// Questions that were refused, except for those that a call counts.
+    refused: RefusalCounts,
 }
 
 struct RunningState {
@@ -84,19 +88,20 @@ struct RunningState {
     ctx: CallContext,
     /// Questions asked within the call.
     asked: usize,
+    call: AskingCall,
+    refused: RefusalCounts,
 }
 
-impl Default for ClientSide {
-    fn default() -> ClientSide {
+impl ClientSide {
+    pub(super) fn new(log: RefusalLog) -> ClientSide {
         ClientSide {
             known: Mutex::default(),
             roots: Semaphore::new(limits::ROOTS_REQUESTS_MAX),
             list_changed: Notify::new(),
+            log,
         }
     }
-}
 
-impl ClientSide {
     /// Registers the client before its connection is opened.
     pub(super) fn meet(&self, ctx: &CallContext) {
         let mut known = self.lock();
@@ -106,9 +111,14 @@ impl ClientSide {
     }
 
     /// Routes questions through this call until the guard is dropped.
-    pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> RunningCall {
+    pub(super) fn enter(self: &Arc<Self>, call: &Call, ctx: &CallContext) -> RunningCall {
         let cancel = ctx.cancel.child_token();
-        let state = RunningState { ctx: CallContext { cancel, ..ctx.clone() }, asked: 0 };
+        let state = RunningState {
+            ctx: CallContext { cancel, ..ctx.clone() },
+            asked: 0,
+            call: AskingCall::of(call),
+            refused: RefusalCounts::default(),
+        };
         let mut known = self.lock();
         known.entered += 1;
         let number = known.entered;
@@ -123,45 +133,55 @@ impl ClientSide {
     async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             ROOTS => self.ask_roots(request).await,
-            SAMPLING | ELICITATION => self.ask_within_call(request).await,
+            SAMPLING => self.ask_within_call(SAMPLING, request.params).await,
+            ELICITATION => self.ask_within_call(ELICITATION, request.params).await,
             _ => own_answer(&request),
         }
     }
 
     /// Asks within the client's latest call: only then does the client expect it.
-    async fn ask_within_call(&self, request: Request) -> Result<Raw, ErrorObject> {
-        let method = request.method.as_str();
-        let ctx = {
-            let mut known = self.lock();
-            let Some(mut latest) = known.running.last_entry() else {
-                let message = format!("{method} is possible only while a call of the client runs");
-                return Err(ErrorObject::new(INVALID_REQUEST, message));
-            };
-            let state = latest.get_mut();
-            if state.asked >= limits::CALL_QUESTIONS_MAX {
-                let most = limits::CALL_QUESTIONS_MAX;
-                let message = format!("{method}: a call may ask its client {most} times at most");
-                return Err(ErrorObject::new(OVERLOADED, message));
-            }
-            state.asked += 1;
-            state.ctx.clone()
-        };
+    async fn ask_within_call(
+        &self,
+        method: &'static str,
+        params: Option<Raw>,
+    ) -> Result<Raw, ErrorObject> {
+        let ctx = self.admit(method).map_err(|refusal| refusal.error(method))?;
         let capability = if method == SAMPLING { "sampling" } else { "elicitation" };
         let client = ctx.ask_client.as_ref();
         let Some(client) = client.filter(|client| client.capability(capability).is_some()) else {
             return Err(ErrorObject::method_not_found(method));
         };
-        client.ask(method, request.params, &ctx).await.map_err(unanswered)
+        client.ask(method, params, &ctx).await.map_err(unanswered)
+    }
+
+    /// Counts a question, and returns the context of the call that it belongs to.
+    fn admit(&self, method: &'static str) -> Result<CallContext, QuestionRefusal> {
+        let mut known = self.lock();
+        let Some(latest) = known.running.values_mut().next_back() else {
+            let refusal = QuestionRefusal::OutsideCalls;
+            self.log.add(&mut known.refused, refusal, method);
+            return Err(refusal);
+        };
+        if latest.asked >= limits::CALL_QUESTIONS_MAX {
+            latest.refused.add(QuestionRefusal::CallBound, method);
+            return Err(QuestionRefusal::CallBound);
+        }
+        latest.asked += 1;
+        Ok(latest.ctx.clone())
+    }
+
+    fn refuse_roots(&self, refusal: QuestionRefusal) -> ErrorObject {
+        self.log.add(&mut self.lock().refused, refusal, ROOTS);
+        refusal.error(ROOTS)
     }
 
     /// Asks within the client's latest call, or outside of any.
     async fn ask_roots(&self, request: Request) -> Result<Raw, ErrorObject> {
         let Ok(_one_of_few) = self.roots.try_acquire() else {
-            return Err(ErrorObject::new(OVERLOADED, "too many requests for roots, try again"));
+            return Err(self.refuse_roots(QuestionRefusal::RootsBound));
         };
         if request.params.as_ref().is_some_and(|p| p.get().len() > limits::ROOTS_PARAMS_BYTES_MAX) {
-            let most = limits::ROOTS_PARAMS_BYTES_MAX;
-            return Err(ErrorObject::invalid_params(format!("{ROOTS}: params over {most} bytes")));
+            return Err(self.refuse_roots(QuestionRefusal::RootsSize));
         }
         let (latest, client) = {
             let known = self.lock();
@@ -200,9 +220,18 @@ pub(super) struct RunningCall {
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        if let Some(ended) = self.side.lock().running.remove(&self.number) {
+        let ended = self.side.lock().running.remove(&self.number);
+        if let Some(ended) = ended {
             ended.ctx.cancel.cancel();
+            self.side.log.finish(Some(&ended.call), ended.refused);
         }
+    }
+}
+
+impl Drop for ClientSide {
+    fn drop(&mut self) {
+        let refused = std::mem::take(&mut self.lock().refused);
+        self.log.finish(None, refused);
     }
 }
 

@@ -2,18 +2,16 @@
 
 mod approval;
 mod environment;
+mod questions;
 mod review;
 
 use std::path::Path;
 
-use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::client::text;
 use testkit::gate::Gate;
-use testkit::program::{program, stdout};
+use testkit::program::stdout;
 use testkit::upstream::scripted;
 use testkit::wait::eventually;
-use testkit::wire::Wire;
 
 use crate::misbehaving::{in_state, memory_kb};
 
@@ -37,21 +35,6 @@ const FLOODS: &str = r#"
 ping=$(cat "$0/ping"); n=0
 while [ $n -lt "$1" ]; do printf '%s\n' "$ping"; n=$((n + 1)); done
 exec sleep 1000
-"#;
-
-/// Asks the questions in `within` during a call, answers it, and asks those in `after` once there is
-/// a file `go`.
-const ASKS: &str = r#"
-expected=$(wc -l < "$0/within"); answered=0
-while hear; do case $line in
-    *'"tools/call"'*) call=$id; cat "$0/within" ;;
-    *'"id":"q'*) answered=$((answered + 1))
-        if [ $answered = "$expected" ]; then
-            id=$call; answer result
-            until [ -e "$0/go" ]; do sleep 0.02; done
-            cat "$0/after"
-        fi ;;
-esac; done
 "#;
 
 /// Writes the files of a server made of `GREETS` and another script.
@@ -200,74 +183,4 @@ async fn what_a_server_says_of_itself_is_bounded() {
     })
     .await;
     assert_eq!(info, json!({"name": &prose[..256], "version": "1"}));
-}
-
-fn question(id: &str) -> String {
-    let ask = json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {
-        "message": "Your password?", "requestedSchema": {"type": "object", "properties": {}}}});
-    format!("{ask}\n")
-}
-
-/// Opens a session of a client that can be asked.
-async fn asking(gate: &Gate, args: &[&str]) -> Wire {
-    let mut command = program(gate.dir.path());
-    command.arg("mcp").args(args);
-    let mut wire = Wire::open(command);
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
-                       "clientInfo": {"name": "wire", "version": "1"}});
-    wire.ask("hello", "initialize", hello).await;
-    wire.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    wire
-}
-
-/// Makes a call, answers every question, and returns the texts of these.
-async fn asked(wire: &mut Wire, tool: Value) -> Vec<String> {
-    let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": tool});
-    wire.say(&call.to_string()).await;
-    let mut texts = Vec::new();
-    loop {
-        let line = wire.hear_until(|message| message["id"] != Value::Null).await;
-        let message: Value = serde_json::from_str(&line).unwrap();
-        if message["method"] != "elicitation/create" {
-            assert_eq!(text(&message["result"]), "done", "{line}");
-            return texts;
-        }
-        texts.push(message["params"]["message"].as_str().unwrap().to_owned());
-        let decline =
-            json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "decline"}});
-        wire.say(&decline.to_string()).await;
-    }
-}
-
-#[tokio::test]
-async fn a_server_asks_a_client_a_few_times_within_its_call_and_never_after() {
-    let within: String = (0..10).map(|n| question(&format!("q{n}"))).collect();
-    let (after, result) = (question("later"), r#"{"content":[{"type":"text","text":"done"}]}"#);
-    let files = [("within", within.as_str()), ("after", &after), ("result", result)];
-    let gate = Gate::start(|dir| json!({"s": written(dir, "s", ASKS, &files)}), json!({})).await;
-    gate.ready("s").await;
-    let two_keys = testkit::client::two_keys("write", "s:t", json!({}));
-    for (args, call, words) in [
-        (&[][..], two_keys, "Server 's' asks: Your password?"),
-        (&["--server", "s"][..], json!({"name": "t"}), "Your password?"),
-    ] {
-        let folder = gate.dir.path().join("s");
-        std::fs::write(folder.join("heard"), "").unwrap();
-        let mut wire = asking(&gate, args).await;
-        assert_eq!(asked(&mut wire, call).await, vec![words; 8], "{args:?}");
-        std::fs::write(folder.join("go"), "").unwrap();
-        let heard = eventually(|| async {
-            let heard = std::fs::read_to_string(folder.join("heard")).unwrap();
-            heard.contains(r#""id":"later""#).then_some(heard)
-        })
-        .await;
-        assert_eq!(heard.matches("8 times at most").count(), 2, "{heard}");
-        assert!(heard.contains("only while a call of the client runs"), "{heard}");
-        std::fs::remove_file(folder.join("go")).unwrap();
-    }
-    let path = "/api/v1/activity?type=system&server=s&limit=100";
-    let (_, records) = gate.rest(Method::GET, path, None).await;
-    let records = records["activities"].as_array().unwrap();
-    assert_eq!(records.len(), 16, "each question leaves a record: {records:?}");
-    assert!(records.iter().all(|record| record["tool_name"] == "elicitation/create"));
 }

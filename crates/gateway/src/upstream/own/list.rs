@@ -7,12 +7,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use domain::catalog::Listing;
 use mcp::message::Raw;
+use tokio::time::Instant;
 
+use crate::GateSettings;
 use crate::catalogs::Publisher;
 use crate::trust::{Extras, ListScope, Offer, Reviewer, ToolList};
 use crate::upstream::connection::Lister;
+use crate::upstream::pace::RelistPace;
 use crate::upstream::server_side::ClientSide;
-use crate::{GateSettings, limits};
 
 /// Keeps one client's list up to date.
 pub(super) struct Keeper {
@@ -34,13 +36,16 @@ impl Keeper {
     /// Lists again when the server announces a change, and periodically, until the connection is
     /// lost. A failed list leaves the previous one.
     pub(super) async fn keep(self) {
+        let mut pace = RelistPace::default();
         loop {
             let refresh_interval = self.settings.load().refresh_interval;
+            let announced = async {
+                self.side.list_changed.notified().await;
+                tokio::time::sleep_until(pace.announced(Instant::now())).await;
+            };
             tokio::select! {
                 _ = self.lister.peer.closed() => return,
-                () = self.side.list_changed.notified() => {
-                    tokio::time::sleep(limits::RELIST_PAUSE).await;
-                }
+                () = announced => {}
                 () = tokio::time::sleep(refresh_interval) => {}
             }
             let timeout = self.settings.load().connect_timeout;

@@ -90,11 +90,25 @@ async fn the_default_token_can_be_switched_off_while_it_is_in_use() {
 }
 
 #[tokio::test]
-async fn a_switched_off_default_token_is_not_even_made() {
+async fn a_switched_off_default_token_is_said_and_not_even_made() {
     let mut gate = Gate::start(|_| json!({}), json!({"agent_token": false})).await;
-    assert!(!gate.home().join("agent-token").exists());
-    gate.end().await;
-    let refused = gate.cli(&["--config", "config.json", "mcp"]).await;
-    let words = testkit::program::stderr(&refused);
-    assert!(words.contains("'agent_token'") && words.contains("token create"), "{words}");
+    // Both with a running gate, which the program asks, and without one.
+    for is_running in [true, false] {
+        if !is_running {
+            gate.end().await;
+        }
+        let refused = gate.cli(&["--config", "config.json", "mcp"]).await;
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let words = testkit::program::stderr(&refused);
+        for said in ["is switched off ('agent_token' in the config)", "countersign token create"] {
+            assert!(words.contains(said), "{is_running}: {words}");
+        }
+        assert!(!gate.home().join("agent-token").exists(), "{is_running}");
+    }
+    let other = tempfile::tempdir().unwrap();
+    let config = gate.config_file();
+    let home = other.path().join("home");
+    let args = ["--config", config.to_str().unwrap(), "--home", home.to_str().unwrap(), "mcp"];
+    assert_eq!(gate.cli(&args).await.status.code(), Some(1));
+    assert_eq!(std::fs::read_dir(&home).unwrap().count(), 0, "the home stays empty");
 }

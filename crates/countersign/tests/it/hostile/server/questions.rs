@@ -1,0 +1,127 @@
+//! Servers that use a client's ability to be asked: too often, or when none of its calls runs.
+
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::client::text;
+use testkit::gate::Gate;
+use testkit::program::program;
+use testkit::wait::eventually;
+use testkit::wire::Wire;
+
+use super::written;
+
+/// Asks the questions in `within` during a call, answers it, and asks those in `after` once there is
+/// a file `go`.
+const ASKS: &str = r#"
+expected=$(wc -l < "$0/within"); answered=0
+while hear; do case $line in
+    *'"tools/call"'*) call=$id; cat "$0/within" ;;
+    *'"id":"q'*) answered=$((answered + 1))
+        if [ $answered = "$expected" ]; then
+            id=$call; answer result
+            until [ -e "$0/go" ]; do sleep 0.02; done
+            cat "$0/after"
+        fi ;;
+esac; done
+"#;
+
+fn question(id: &str) -> String {
+    let ask = json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {
+        "message": "Your password?", "requestedSchema": {"type": "object", "properties": {}}}});
+    format!("{ask}\n")
+}
+
+/// Opens a session of a client that can be asked.
+async fn asking(gate: &Gate, args: &[&str]) -> Wire {
+    let mut command = program(gate.dir.path());
+    command.arg("mcp").args(args);
+    let mut wire = Wire::open(command);
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+                       "clientInfo": {"name": "wire", "version": "1"}});
+    wire.ask("hello", "initialize", hello).await;
+    wire.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    wire
+}
+
+/// Makes a call, answers every question, and returns the texts of these.
+async fn asked(wire: &mut Wire, tool: Value) -> Vec<String> {
+    let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": tool});
+    wire.say(&call.to_string()).await;
+    let mut texts = Vec::new();
+    loop {
+        let line = wire.hear_until(|message| message["id"] != Value::Null).await;
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["method"] != "elicitation/create" {
+            assert_eq!(text(&message["result"]), "done", "{line}");
+            return texts;
+        }
+        texts.push(message["params"]["message"].as_str().unwrap().to_owned());
+        let decline =
+            json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "decline"}});
+        wire.say(&decline.to_string()).await;
+    }
+}
+
+/// Returns the records of questions with this status, oldest first, each with its details.
+async fn questions(gate: &Gate, status: &str) -> Vec<Value> {
+    let path = format!("/api/v1/activity?type=system&server=s&status={status}&limit=100");
+    let (_, found) = gate.rest(Method::GET, &path, None).await;
+    let mut records = Vec::new();
+    for record in found["activities"].as_array().unwrap().iter().rev() {
+        let path = format!("/api/v1/activity/{}", record["id"].as_str().unwrap());
+        records.push(gate.rest(Method::GET, &path, None).await.1);
+    }
+    records
+}
+
+/// Waits until the server has got this many of its questions back with these words.
+async fn refused(folder: &Path, words: &str, count: usize) {
+    eventually(|| async {
+        let heard = std::fs::read_to_string(folder.join("heard")).unwrap();
+        (heard.matches(words).count() == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_asks_a_client_a_few_times_within_its_call_and_never_after() {
+    let within: String = (0..10).map(|n| question(&format!("q{n}"))).collect();
+    let after: String = (0..50).map(|n| question(&format!("later{n}"))).collect();
+    let result = r#"{"content":[{"type":"text","text":"done"}]}"#;
+    let files = [("within", within.as_str()), ("after", &after), ("result", result)];
+    let gate = Gate::start(|dir| json!({"s": written(dir, "s", ASKS, &files)}), json!({})).await;
+    gate.ready("s").await;
+    let folder = gate.dir.path().join("s");
+    let two_keys = testkit::client::two_keys("write", "s:t", json!({}));
+    for (args, call, words) in [
+        (&[][..], two_keys, "Server 's' asks: Your password?"),
+        (&["--server", "s"][..], json!({"name": "t"}), "Your password?"),
+    ] {
+        std::fs::write(folder.join("heard"), "").unwrap();
+        let mut wire = asking(&gate, args).await;
+        assert_eq!(asked(&mut wire, call).await, vec![words; 8], "{args:?}");
+        refused(&folder, "8 times at most", 2).await;
+        std::fs::write(folder.join("go"), "").unwrap();
+        refused(&folder, "only while a call of the client runs", 50).await;
+        std::fs::remove_file(folder.join("go")).unwrap();
+    }
+    let records = questions(&gate, "success").await;
+    assert_eq!(records.len(), 16, "each question leaves a record: {records:?}");
+    assert!(records.iter().all(|record| record["tool_name"] == "elicitation/create"));
+    // Refused ones leave their number: those of a call at its end, those outside of calls once a
+    // minute, and the rest when the connection closes.
+    let records = eventually(|| async {
+        let records = questions(&gate, "blocked").await;
+        (records.len() == 6).then_some(records)
+    })
+    .await;
+    let counts: Vec<_> = records.iter().map(|record| &record["arguments"]["refused"]).collect();
+    let mut sorted: Vec<u64> = counts.iter().map(|count| count.as_u64().unwrap()).collect();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [1, 1, 2, 2, 49, 49], "{records:?}");
+    let words = records[0]["error_message"].as_str().unwrap();
+    assert_eq!(words, "elicitation/create: a call may ask its client 8 times at most");
+    assert_eq!(records[0]["agent"]["client"], "wire");
+}
