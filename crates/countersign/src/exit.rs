@@ -30,9 +30,6 @@ pub(crate) const BROKEN: u8 = 1;
 /// The exit code of `receipt verify` if the receipts could not be checked.
 pub(crate) const NOT_CHECKED: u8 = 2;
 
-/// The exit code of `call` if the tool or its arguments are given twice.
-pub(crate) const GIVEN_TWICE: u8 = 2;
-
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::tools;
 use crate::cli::{Call, CallArgs, Format, Locations};
 use crate::control::{self, Control};
-use crate::exit::{Failure, GIVEN_TWICE};
+use crate::exit::Failure;
 use crate::output;
 use gateway::plan::Reach;
 
@@ -42,13 +42,10 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
 fn tool(args: &CallArgs) -> Result<&str, Failure> {
     match Vec::from_iter(args.tool.iter().chain(&args.tool_name))[..] {
         [tool] => Ok(tool),
-        [first, second, ..] => Err(Failure::with_status(
-            GIVEN_TWICE,
-            format!(
-                "the tool is named twice, as '{first}' and as '{second}'; \
-                 name it once, and after -t give its arguments with -j"
-            ),
-        )),
+        [first, second, ..] => Err(Failure::input(format!(
+            "the tool is named twice, as '{first}' and as '{second}'; \
+             name it once, and after -t give its arguments with -j"
+        ))),
         // The command line requires one.
         [] => Err(Failure::input("no tool is named")),
     }
@@ -60,8 +57,7 @@ fn arguments(args: &CallArgs) -> Result<Option<String>, Failure> {
     match Vec::from_iter(args.json.iter().chain(&args.json_args))[..] {
         [] => Ok(None),
         [text] => object(text).map(Some),
-        _ => Err(Failure::with_status(
-            GIVEN_TWICE,
+        _ => Err(Failure::input(
             "the arguments are given twice; give them once, after the tool or with -j",
         )),
     }

@@ -104,7 +104,7 @@ async fn a_call_that_gives_a_thing_twice_is_refused_and_not_made() {
         &["s:say", "-t", "s:say"],
     ] {
         let (code, told) = read(dir, words).await;
-        assert_eq!(code, Some(2), "{words:?}: {told}");
+        assert_eq!(code, Some(1), "{words:?}: {told}");
         assert!(told.contains("the tool is named twice, as '"), "{words:?}: {told}");
     }
     for words in [
@@ -113,7 +113,7 @@ async fn a_call_that_gives_a_thing_twice_is_refused_and_not_made() {
         &["-t", "s:say", "-j", "{}", "-j", "@nowhere"],
     ] {
         let (code, told) = read(dir, words).await;
-        assert_eq!(code, Some(2), "{words:?}: {told}");
+        assert_eq!(code, Some(1), "{words:?}: {told}");
         assert!(told.contains("the arguments are given twice"), "{words:?}: {told}");
     }
     let recorded = run(dir, ["activity", "list", "-o", "json"]).await;
