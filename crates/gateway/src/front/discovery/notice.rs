@@ -102,7 +102,7 @@ impl EmptySearch<'_> {
 
     fn no_match(&self) -> &'static str {
         let mut servers = self.catalog.servers().filter(|server| self.caller.sees(&server.name));
-        if servers.any(|server| server.listing.tools().len() > 0) {
+        if servers.any(|server| !server.listing.tools().is_empty()) {
             "No tool matches. Try other words for what you want to do; upstream_servers lists the \
              servers."
         } else {
