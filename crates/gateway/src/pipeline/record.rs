@@ -140,7 +140,8 @@ pub(super) async fn refusal(
 }
 
 fn count_refusal(call: &Call, snapshot: &Snapshot, refusal: &Refusal) {
-    snapshot.metrics().refused(snapshot.server(call));
+    let class = statement::class_of_refused(call, snapshot.hints(call));
+    snapshot.metrics().refused(snapshot.server(call), class);
     snapshot.metrics().answered(refusal.code);
 }
 
