@@ -52,7 +52,7 @@ impl Default for Codes {
     }
 }
 
-/// Counts by class (`None` for a refused call) and by status.
+/// Counts by class (`None` for a refused call without one) and by status.
 #[derive(Default)]
 struct Tally([[AtomicU64; STATUSES]; CLASSES + 1]);
 
@@ -67,7 +67,7 @@ struct Histogram {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallCounter {
     pub server: Arc<str>,
-    /// `None` if the call was refused before it had a class.
+    /// `None` if the call was refused and nothing valid told its class.
     pub class: Option<Class>,
     pub status: &'static str,
     pub count: u64,
@@ -96,8 +96,8 @@ impl Metrics {
     }
 
     /// Counts a call that was refused and not made.
-    pub(crate) fn refused(&self, server: Option<&Arc<str>>) {
-        self.count(server, None, RecordStatus::Blocked);
+    pub(crate) fn refused(&self, server: Option<&Arc<str>>, class: Option<Class>) {
+        self.count(server, class, RecordStatus::Blocked);
     }
 
     /// Counts an error response with this code.
@@ -225,8 +225,9 @@ mod tests {
             RecordStatus::Error,
             Duration::from_nanos(1_000_001),
         );
-        metrics.refused(Some(&server));
-        metrics.refused(None);
+        metrics.refused(Some(&server), Some(Class::Destructive));
+        metrics.refused(Some(&server), None);
+        metrics.refused(None, None);
         let calls: Vec<_> = metrics
             .calls()
             .into_iter()
@@ -235,7 +236,13 @@ mod tests {
                 format!("{} {class} {} {}", calls.server, calls.status, calls.count)
             })
             .collect();
-        let expected = ["  blocked 1", "s  blocked 1", "s read success 2", "s write error 1"];
+        let expected = [
+            "  blocked 1",
+            "s  blocked 1",
+            "s read success 2",
+            "s write error 1",
+            "s destructive blocked 1",
+        ];
         assert_eq!(calls, expected);
         let [read, write, destructive] = metrics.durations();
         assert_eq!((read.counts[0], read.counts[DURATION_BUCKETS.len()]), (1, 1));
@@ -248,7 +255,7 @@ mod tests {
     fn the_number_of_servers_is_bounded() {
         let metrics = Metrics::default();
         for n in 0..2 * COUNTED_SERVERS_MAX {
-            metrics.refused(Some(&format!("s{n}").into()));
+            metrics.refused(Some(&format!("s{n}").into()), None);
         }
         let calls = metrics.calls();
         assert!(calls.len() <= COUNTED_SERVERS_MAX + 1, "{}", calls.len());

@@ -260,12 +260,15 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
     assert_eq!(record.status, RecordStatus::Blocked);
     assert_eq!(record.error_code.as_deref(), Some("INTENT_MISMATCH"));
     assert_eq!(record.tool_variant.as_deref(), Some("call_tool_read"));
+    assert_eq!(record.effective_class, Some(Class::Write), "stricter than the tool's hints");
     let stated = record.intent.unwrap();
     assert_eq!(stated.operation_type.as_deref(), Some("write"), "as the agent said");
     assert_eq!(stated.reason.as_deref(), Some("why"));
 
     client.call("call_tool_read", json!({"name": "no:thing", "intent": intent})).await;
-    assert_eq!(gate.last().await.error_code.as_deref(), Some("TOOL_NOT_FOUND"));
+    let record = gate.last().await;
+    assert_eq!(record.error_code.as_deref(), Some("TOOL_NOT_FOUND"));
+    assert_eq!(record.effective_class, None, "neither hints nor a valid declaration");
 
     let running = client.call("call_tool_write", write("deadline"));
     tokio::pin!(running);

@@ -10,7 +10,7 @@ const BOTTOM = 20;
 
 const CLASSES = [['reads', 'read'], ['writes', 'write'], ['destructive', 'destructive'], ['unknown', 'unknown']];
 
-// A refused call may have no class.
+// A refused call of an unknown tool may have no class.
 const withRest = (bucket) => ({
   ...bucket,
   unknown: Math.max(0, bucket.calls - bucket.reads - bucket.writes - bucket.destructive),

@@ -18,9 +18,9 @@ const FRESH_MAX = 500; // new records above the first page, or waiting; then the
 const TYPES = ['tool_call', 'policy_decision', 'server_change', 'tool_change', 'token_change', 'system'];
 const STATUSES = ['pending', 'success', 'error', 'blocked', 'cancelled', 'interrupted'];
 const CLASSES = ['read', 'write', 'destructive'];
-const FURTHER = ['server', 'tool', 'agent', 'session_id', 'request_id', 'intent_type',
+const FURTHER = ['server', 'tool', 'agent', 'session_id', 'request_id',
   'target_system', 'target_resource', 'start_time', 'end_time'];
-const FILTERS = ['type', 'status', 'effective_class', 'q', ...FURTHER];
+const FILTERS = ['type', 'status', 'intent_type', 'effective_class', 'q', ...FURTHER];
 
 // Rows of a list that is asked for piece by piece.
 class Rows {
@@ -141,7 +141,7 @@ const COLUMNS = [
   { name: 'When', width: '96px', class: 'when', cell: (r) => html`<${Ago} time=${r.timestamp} />` },
   { name: 'Status', width: '116px', class: 'status', cell: (r) => html`<${State} word=${r.status} />` },
   { name: 'Tool', class: 'tool', cell: (r) => html`<${Tool} record=${r} />` },
-  { name: 'Class', width: '100px', class: 'wide', cell: (r) => html`<${Class} word=${r.metadata.effective_class} />` },
+  { name: 'Class', width: '120px', class: 'wide', cell: (r) => html`<${Class} word=${r.metadata.effective_class} />` },
   { name: 'Agent', class: 'wide', cell: (r) => html`<${Shown} text=${r.agent.name} max=${80} />` },
   { name: 'Target or reason', class: 'wide', cell: (r) => html`<${Matter} record=${r} />` },
   { name: 'Duration', width: '84px', class: 'right wide', cell: (r) => took(r.duration_ms) },
@@ -170,6 +170,7 @@ export function Activity() {
     <div class="filters">
       <${Search} label="Search" hint="tool, server, reason, error or target" isFirst />
       <${Choice} name="status" label="Status" options=${STATUSES} />
+      <${Choice} name="intent_type" label="Declared" options=${CLASSES} />
       <${Choice} name="effective_class" label="Class" options=${CLASSES} />
       <${Choice} name="type" label="Type" options=${TYPES} />
     </div>

@@ -64,7 +64,7 @@ pub struct AgentCounts {
 pub struct TimeBucket {
     #[schema(schema_with = words::moment)]
     pub start: String,
-    /// Calls by effective class; a refused call may have none.
+    /// Calls by effective class, refused ones too; a refused call may have none.
     pub reads: u64,
     pub writes: u64,
     pub destructive: u64,

@@ -21,7 +21,7 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
     match verb {
         Tools::List { server, status, output } => {
             let wanted = server.clone().map_or(Reach::All, Reach::Only);
-            let path = with_query(PATH, &[("server", server.clone()), ("status", status)]);
+            let path = with_query(PATH, &[("server", server.clone()), ("status", status.clone())]);
             let answer = Control::with(place, wanted, async |control| {
                 if let Some(name) = &server {
                     // A missing server is an error, not an empty list.
@@ -29,7 +29,8 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
                 }
                 control.get(&path).await
             });
-            output::answer(output, &answer.await?, list).map(|_| ())
+            let none = || none_listed(server.as_deref(), status.as_deref());
+            output::answer(output, &answer.await?, |tools| list(tools, none)).map(|_| ())
         }
         Tools::Search { query, limit, output } => {
             let query = encode(&query.join(" "));
@@ -138,16 +139,33 @@ fn path(name: &ToolName) -> String {
     format!("{PATH}/{}/{}", encode(&name.server), encode(&name.tool))
 }
 
-fn list(answer: &ToolList) -> String {
+fn list(answer: &ToolList, none: impl FnOnce() -> String) -> String {
     if answer.tools.is_empty() {
-        return "no matching tools; see 'countersign upstream list' for the state of the servers"
-            .to_owned();
+        return none();
     }
     let row = |tool: &ToolEntry| {
         vec![tool.name.clone(), class(tool), tool.status.clone(), first_sentence(&tool.description)]
     };
     let rows: Vec<Vec<String>> = answer.tools.iter().map(row).collect();
     table(&["tool", "class", "status", "description"], &rows)
+}
+
+/// Says why a list is empty. A server that lists nothing may have a fault; a status that no tool
+/// has is in order.
+fn none_listed(server: Option<&str>, status: Option<&str>) -> String {
+    let text = match (server, status) {
+        (None, None) => {
+            "no tools; see 'countersign upstream list' for the state of the servers".to_owned()
+        }
+        (Some(server), None) => {
+            format!("no tools of server '{server}'; see 'countersign upstream get {server}'")
+        }
+        (None, Some(status)) => format!("no tool matches --status {status}"),
+        (Some(server), Some(status)) => {
+            format!("no tool of server '{server}' matches --status {status}")
+        }
+    };
+    output::plain(&text)
 }
 
 fn found(answer: &ToolList) -> String {

@@ -169,6 +169,32 @@ async fn without_strictness_the_call_goes_through_with_a_warning() {
 }
 
 #[tokio::test]
+async fn a_call_allowed_against_annotations_is_logged_as_a_warning() {
+    let config = json!({"intent_declaration": {"strict_server_validation": false}});
+    let gate = Gate::start(|dir| json!({"s": scripted(dir, "s", &tools())}), config).await;
+    let client = gate.http().await;
+    for (operation, tool) in
+        [("read", "s:delete"), ("destructive", "s:delete"), ("write", "s:read"), ("read", "s:mild")]
+    {
+        assert_eq!(outcome(&client.two_key_call(operation, tool, json!({})).await), "ok", "{tool}");
+    }
+    // The last call's own line: whatever the others logged is there.
+    gate.log_line("tool call tool=s:mild").await;
+    let log = gate.log();
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains(" WARN ")).collect();
+    let [warning] = warnings[..] else { panic!("{log}") };
+    for part in [
+        "call allowed against the tool's annotations",
+        "tool=s:delete",
+        "variant=\"call_tool_read\"",
+        "caller=agent-token",
+        "Tool 's:delete' is marked destructive by server, use call_tool_destructive",
+    ] {
+        assert!(warning.contains(part), "{part}: {warning}");
+    }
+}
+
+#[tokio::test]
 async fn a_refused_call_never_reaches_the_server() {
     let marker = tempfile::tempdir().unwrap();
     let file = marker.path().join("called");

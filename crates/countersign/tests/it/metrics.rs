@@ -125,6 +125,7 @@ async fn calls_are_counted_by_outcome() {
         ("read", "s:none"),
         ("read", "made-up-by-a-caller:echo"),
         ("read", "off:x"),
+        ("destructive", "off:x"),
     ] {
         client.two_key_call(operation, tool, json!({})).await;
     }
@@ -132,9 +133,10 @@ async fn calls_are_counted_by_outcome() {
     let mut calls = scrape.with("countersign_calls_total");
     calls.sort_by(|one, other| one.0.cmp(other.0));
     let expected = [
-        ("{class=,outcome=blocked,server=off}", 1.0),
-        ("{class=,outcome=blocked,server=s}", 1.0),
-        ("{class=,outcome=blocked,server=}", 1.0),
+        ("{class=destructive,outcome=blocked,server=off}", 1.0),
+        ("{class=read,outcome=blocked,server=off}", 1.0),
+        ("{class=read,outcome=blocked,server=s}", 1.0),
+        ("{class=read,outcome=blocked,server=}", 1.0),
         ("{class=read,outcome=success,server=s}", 2.0),
         ("{class=write,outcome=error,server=s}", 1.0),
         ("{class=write,outcome=success,server=s}", 1.0),
@@ -144,7 +146,7 @@ async fn calls_are_counted_by_outcome() {
     let codes: Vec<_> = codes.into_iter().filter(|(_, count)| *count > 0.0).collect();
     let expected = [
         ("{code=TOOL_NOT_FOUND}", 2.0),
-        ("{code=TOOL_BLOCKED}", 1.0),
+        ("{code=TOOL_BLOCKED}", 2.0),
         ("{code=UPSTREAM_ERROR}", 1.0),
     ];
     assert_eq!(codes, expected);
@@ -236,7 +238,7 @@ async fn a_ledger_that_cannot_be_written_makes_the_gate_unready() {
     assert_eq!(scrape.get("countersign_ledger_failing{}"), Some(1.0));
     assert!(scrape.get("countersign_ledger_failures_total{}").unwrap() >= 1.0);
     assert_eq!(scrape.get("countersign_refusals_total{code=LEDGER_UNAVAILABLE}"), Some(1.0));
-    let blocked = "countersign_calls_total{class=,outcome=blocked,server=s}";
+    let blocked = "countersign_calls_total{class=write,outcome=blocked,server=s}";
     assert_eq!(scrape.get(blocked), Some(1.0));
     holder.execute_batch("COMMIT").unwrap();
     eventually(|| async { (probe(&gate, "/readyz").await.0 == 200).then_some(()) }).await;

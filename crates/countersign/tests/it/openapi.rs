@@ -273,13 +273,67 @@ async fn only_the_operator_can_read_the_api_description() {
     assert!(list["responses"]["415"].is_null(), "it takes no body");
 }
 
+/// Returns the page about the API that people read.
+fn rest_page() -> String {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rest.md");
+    std::fs::read_to_string(file).unwrap()
+}
+
+/// Returns the words in code style about a route: in its row, and in the sections about its path or
+/// one that contains it. Examples do not count, nor do the parts of paths.
+fn words_about(page: &str, method: &str, path: &str) -> BTreeSet<String> {
+    let row = format!("| `{method} {path}`");
+    let (mut is_about, mut is_example) = (false, false);
+    let mut words = BTreeSet::new();
+    for line in page.lines() {
+        is_example ^= line.starts_with("```");
+        if line.starts_with("## ") {
+            let named = line.split('`').nth(1).unwrap_or_default();
+            let named = named.rsplit(' ').next().unwrap_or_default();
+            is_about = named.starts_with('/') && path.starts_with(named);
+        }
+        if !is_example && (is_about || line.starts_with(&row)) {
+            for code in line.split('`').skip(1).step_by(2) {
+                let query =
+                    if code.contains('/') { code.split_once('?') } else { Some(("", code)) };
+                let text = query.map_or("", |(_, text)| text);
+                let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                words.extend(parts.map(str::to_owned));
+            }
+        }
+    }
+    words
+}
+
+#[tokio::test]
+async fn every_query_parameter_is_documented() {
+    let gate = Gate::scripted(json!([])).await;
+    let (_, document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
+    let page = rest_page();
+    let (mut seen, mut missing) = (0, Vec::new());
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let words = words_about(&page, &method.to_uppercase(), path);
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
+                let name = parameter["name"].as_str().unwrap();
+                seen += 1;
+                if !words.contains(name) {
+                    missing.push(format!("{method} {path}: {name}"));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not in docs/rest.md: {missing:#?}");
+    assert!(seen > 40, "{seen}");
+}
+
 /// The error codes of a route are in the table that people read.
 #[tokio::test]
 async fn every_code_that_is_described_is_documented() {
     let gate = Gate::scripted(json!([])).await;
     let (_, document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rest.md");
-    let page = std::fs::read_to_string(file).unwrap();
+    let page = rest_page();
     let operations = document["paths"].as_object().unwrap().values().flat_map(|path| {
         path.as_object().unwrap().values().map(|operation| operation["responses"].as_object())
     });

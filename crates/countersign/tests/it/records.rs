@@ -186,6 +186,74 @@ async fn the_target_is_on_allowed_refused_and_failed_calls_alike() {
     assert_eq!(decision["runtime"]["verdict"], "SERVER_MISMATCH");
 }
 
+/// A refused call has the class that it would have had, as far as trusted text tells it.
+#[tokio::test]
+async fn refused_calls_are_recorded_with_their_effective_class() {
+    let tools = json!([
+        {"name": "mismatch", "annotations": {"destructiveHint": true}},
+        {"name": "keys", "annotations": {"readOnlyHint": true}},
+        {"name": "undeclared", "annotations": {"destructiveHint": true}},
+        {"name": "locked", "annotations": {"destructiveHint": true}},
+        {"name": "arguments", "inputSchema": {"type": "object", "required": ["id"]}},
+        {"name": "changed", "annotations": {"readOnlyHint": true}},
+        {"name": "grow", "x-do": {"become": [
+            {"name": "changed", "description": "new", "annotations": {"destructiveHint": true}},
+        ]}},
+    ]);
+    let servers = |dir: &Path| {
+        let mut server = scripted(dir, "s", &tools);
+        server["disabled_tools"] = json!(["locked"]);
+        json!({"s": server})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    let call = async |variant: &str, tool: &str, operation: Option<&str>| {
+        let mut arguments = json!({"name": format!("s:{tool}")});
+        if let Some(operation) = operation {
+            arguments["intent"] = json!({"operation_type": operation});
+        }
+        client.call(&format!("call_tool_{variant}"), arguments).await;
+    };
+    for (variant, tool, operation) in [
+        ("read", "mismatch", Some("read")),
+        ("read", "keys", Some("write")),
+        ("read", "undeclared", None),
+        ("read", "locked", Some("read")),
+        ("read", "arguments", Some("read")),
+        ("write", "unknown", Some("write")),
+        ("read", "contradictory", Some("write")),
+        ("write", "grow", Some("write")),
+    ] {
+        call(variant, tool, operation).await;
+    }
+    gate.server_when("s", |entry| entry["pending"] == 1).await;
+    call("write", "changed", Some("write")).await;
+    for (tool, code, class, unverified) in [
+        ("mismatch", "SERVER_MISMATCH", json!("destructive"), 0),
+        ("keys", "INTENT_MISMATCH", json!("write"), 0),
+        ("undeclared", "MISSING_INTENT", json!("destructive"), 0),
+        ("locked", "TOOL_BLOCKED", json!("destructive"), 0),
+        ("arguments", "INVALID_ARGUMENTS", json!("write"), 1),
+        ("unknown", "TOOL_NOT_FOUND", json!("write"), 0),
+        ("contradictory", "TOOL_NOT_FOUND", json!(null), 0),
+        ("changed", "TOOL_BLOCKED", json!("write"), 0),
+    ] {
+        let record = record(&gate.home(), tool).await;
+        let names = ["error_code", "effective_class", "unverified"];
+        let expected =
+            json!({"error_code": code, "effective_class": class, "unverified": unverified});
+        assert_eq!(part(&record, &names), expected, "{tool}");
+        if record["receipt_id"].is_string() {
+            let runtime = &record["runtime"];
+            assert_eq!(runtime["effective_class"], class, "{tool}");
+            assert_eq!(runtime["unverified"] == true, unverified == 1, "{tool}");
+        }
+    }
+    let path = "/api/v1/activity?status=blocked&effective_class=destructive";
+    let (_, list) = gate.rest(reqwest::Method::GET, path, None).await;
+    assert_eq!(list["total"], 3, "{list}");
+}
+
 /// Reports whether a text is in any file of the home, including the write-ahead log.
 fn is_anywhere(home: &Path, text: &str) -> bool {
     let mut folders = vec![home.to_owned()];

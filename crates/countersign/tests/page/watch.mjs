@@ -41,6 +41,26 @@ await scenario(async ({ page, context, faults }) => {
   await page.goBack();
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 6); // with the sign-in
 
+  // The declared operation and the effective class narrow independently; a refused call has both.
+  const rows = (number) => page.waitForFunction((wanted) => document.querySelectorAll('tr[data-id]').length === wanted, number);
+  await page.getByLabel('Class').selectOption('destructive');
+  await rows(2);
+  await page.getByLabel('Declared').selectOption('write');
+  await page.getByText('No matching records').waitFor();
+  await page.getByLabel('Declared').selectOption('read');
+  await rows(2);
+  check(page.url().includes('intent_type=read'), page.url());
+  await outside('call', { operation: 'write', tool: 's:wipe', args: {} });
+  await outside('call', { operation: 'read', tool: 's:wipe', args: {} });
+  await rows(3);
+  await page.reload();
+  await rows(3);
+  same(await page.getByLabel('Declared').inputValue(), 'read');
+  await page.getByLabel('Class').selectOption('');
+  await rows(6);
+  await page.getByLabel('Declared').selectOption('');
+  await rows(8);
+
   // By keyboard alone: to the search, to a row, into it and out of it.
   await page.keyboard.press('/');
   await page.keyboard.type('one.md');
@@ -75,8 +95,8 @@ await scenario(async ({ page, context, faults }) => {
 
   // The overview counts along.
   const calls = page.locator('.figures li').filter({ hasText: 'calls' }).locator('.figure');
-  same(await calls.innerText(), '5');
+  same(await calls.innerText(), '7');
   await outside('call', { operation: 'read', tool: 's:echo', args: {} });
-  await page.waitForFunction(() => document.querySelector('.figures .figure').textContent === '6');
+  await page.waitForFunction(() => document.querySelector('.figures .figure').textContent === '8');
   check(await page.locator('.chart rect.read').count() > 0, 'the chart has bars');
 });

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::policy::Permit;
+use domain::policy::{Audience, Permit};
 use domain::tool::Class;
 use domain::{Code, Refusal};
-use provider::{Call, CallContext, CallOutcome, RecordState};
+use provider::{Call, CallContext, CallOutcome, Declared, RecordState};
 use store::{
     CallEnd, Entry, Payload, ReceiptChoice, RecordKind, RecordStatus, Safety, Store, StoreError,
 };
@@ -52,6 +52,7 @@ impl<'a> Record<'a> {
                 committed.await?;
             }
         }
+        warn_of_mismatch(call, allowed);
         Ok(Record { context, class: allowed.effective, started })
     }
 
@@ -76,6 +77,20 @@ impl<'a> Record<'a> {
             metrics.answered(refusal.code);
         }
         outcome
+    }
+}
+
+/// Logs that the call is made although it contradicts the tool's annotations.
+fn warn_of_mismatch(call: &Call, allowed: &Permit) {
+    let Declared::Variant(variant, _) = &call.declared else { return };
+    for warning in allowed.warnings.iter().filter(|warning| warning.audience == Audience::Caller) {
+        tracing::warn!(
+            tool = %call.tool,
+            variant = variant.variant(),
+            caller = %call.caller.token,
+            warning = warning.text,
+            "call allowed against the tool's annotations"
+        );
     }
 }
 
@@ -125,7 +140,8 @@ pub(super) async fn refusal(
 }
 
 fn count_refusal(call: &Call, snapshot: &Snapshot, refusal: &Refusal) {
-    snapshot.metrics().refused(snapshot.server(call));
+    let class = statement::class_of_refused(call, snapshot.hints(call));
+    snapshot.metrics().refused(snapshot.server(call), class);
     snapshot.metrics().answered(refusal.code);
 }
 

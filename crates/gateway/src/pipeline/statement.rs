@@ -1,6 +1,6 @@
 //! The start of a call as recorded: who requested what, for what purpose, and on which target.
 
-use domain::intent::StatedIntent;
+use domain::intent::{self, StatedIntent};
 use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy::{self, Before};
 use domain::policy::Permit;
@@ -31,10 +31,14 @@ pub(super) fn started(
     };
     let settings = snapshot.settings();
     let tool = snapshot.tool(call);
-    let hinted = snapshot.hints(call).map(Hints::class);
-    let effective = allowed.map(|allowed| allowed.effective);
-    // A refused call is classified by what it would have been.
-    let class = effective.or(hinted.max(stated.operation));
+    let (effective, unverified) = match allowed {
+        Some(allowed) => (Some(allowed.effective), allowed.unverified),
+        None => {
+            let hints = snapshot.hints(call);
+            (class_of_refused(call, hints), hints.is_some_and(Hints::unverified))
+        }
+    };
+    let class = effective.or(stated.operation);
     let arguments = CallArguments::of(settings, &call.arguments);
     let (source, root) = (tool.map(|tool| &tool.source), snapshot.root());
     let target = target(call, source, root, call.arguments.members());
@@ -58,7 +62,7 @@ pub(super) fn started(
         sensitivity: variant.map(|_| stated.sensitivity.as_str().into()),
         reason: stated.reason,
         effective,
-        unverified: allowed.is_some_and(|allowed| allowed.unverified),
+        unverified,
         warnings: allowed
             .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
             .unwrap_or_default(),
@@ -72,6 +76,20 @@ pub(super) fn started(
         started.omit_target();
     }
     started
+}
+
+/// Returns the class that a refused call would have had: the stricter of the declared class and the
+/// tool's hints. Without hints that can be trusted, a declaration counts only if it is valid.
+pub(super) fn class_of_refused(call: &Call, hints: Option<Hints>) -> Option<Class> {
+    match (&call.declared, hints.map(Hints::class)) {
+        (Declared::Nothing, hinted) => hinted,
+        (Declared::Variant(_, declaration), Some(hinted)) => {
+            declaration.stated().operation.max(Some(hinted))
+        }
+        (Declared::Variant(variant, declaration), None) => {
+            intent::check_keys(*variant, declaration).ok().map(|intent| intent.operation)
+        }
+    }
 }
 
 /// Two sessions of one program are two agents: both may work on the same thing.

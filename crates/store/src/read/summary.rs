@@ -91,7 +91,7 @@ pub struct Counts {
 pub struct Bucket {
     pub start: Timestamp,
     pub counts: Counts,
-    /// Calls by effective class; a refused call may have none.
+    /// Calls by effective class, refused ones too; a refused call may have none.
     pub reads: u64,
     pub writes: u64,
     pub destructive: u64,

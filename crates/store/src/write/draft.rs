@@ -76,6 +76,7 @@ impl Draft {
     /// that would change things is not made; the record of a past event is kept.
     pub(crate) fn fate(&self, queued: usize, policy: OnFailure) -> Fate {
         let (changes, is_outside) = (self.call.changes_things(), self.call.outside.is_some());
+        let is_refused = |ended: &CallEnd| ended.status == RecordStatus::Blocked;
         match &self.part {
             DraftPart::Start if changes => Fate::Refused,
             DraftPart::Start => Fate::Held,
@@ -83,14 +84,14 @@ impl Draft {
             DraftPart::Whole(ended)
                 if queued >= QUEUE_MAX
                     && self.reply.is_some()
-                    && (ended.status == RecordStatus::Blocked || is_outside) =>
+                    && (is_refused(ended) || is_outside) =>
             {
                 Fate::Refused
             }
             // It happened elsewhere: there is nothing to withhold, and a queued entry is not lost.
             DraftPart::Whole(_) if is_outside => Fate::Queued,
-            DraftPart::End(..) | DraftPart::Whole(_) => match policy {
-                OnFailure::QueueReads if !changes => Fate::Queued,
+            DraftPart::End(_, ended) | DraftPart::Whole(ended) => match policy {
+                OnFailure::QueueReads if !changes || is_refused(ended) => Fate::Queued,
                 OnFailure::QueueReads | OnFailure::Refuse => Fate::QueuedWithError,
             },
         }
@@ -161,6 +162,13 @@ mod tests {
                 draft(write.clone(), whole(RecordStatus::Blocked)),
                 QUEUE_MAX - 1,
                 QueueReads,
+                Fate::Queued,
+            ),
+            (
+                "refused call, refusing",
+                draft(write.clone(), whole(RecordStatus::Blocked)),
+                0,
+                Refuse,
                 Fate::QueuedWithError,
             ),
             (
