@@ -102,7 +102,7 @@ pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
 
 fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
     let Clearance { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
-    check_arguments(arguments, &mut warnings)?;
+    check_arguments(call, arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
     let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
     check_caller(facts.caller, call.tool, (declared, effective), hints)?;
@@ -166,7 +166,7 @@ fn check_keys(call: &Call<'_>) -> Result<Option<Intent>, Refusal> {
     match call.declared {
         IntentClaim::Nothing => Ok(None),
         IntentClaim::Variant(variant, declaration) => {
-            intent::check_keys(variant, declaration).map(Some)
+            intent::check_keys(variant, call.tool, declaration).map(Some)
         }
     }
 }
@@ -197,15 +197,29 @@ fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
     }
 }
 
-fn check_arguments(arguments: &SchemaVerdict, warnings: &mut Vec<Notice>) -> Result<(), Refusal> {
+fn check_arguments(
+    call: &Call<'_>,
+    arguments: &SchemaVerdict,
+    warnings: &mut Vec<Notice>,
+) -> Result<(), Refusal> {
     match arguments {
         SchemaVerdict::Fits => Ok(()),
         SchemaVerdict::Unknown(text) => {
             warnings.push(Notice { text: text.clone(), audience: Audience::Record });
             Ok(())
         }
-        SchemaVerdict::Faulty(refusal) => Err(refusal.clone()),
+        SchemaVerdict::Faulty(refusal) => Err(with_whole_example(call, refusal.clone())),
     }
+}
+
+/// Shows the correct arguments within a correct call, on surfaces where that is more than its
+/// arguments.
+fn with_whole_example(call: &Call<'_>, refusal: Refusal) -> Refusal {
+    let IntentClaim::Variant(variant, _) = call.declared else { return refusal };
+    let Some(arguments) = refusal.details.get("example").cloned() else { return refusal };
+    let mut example = intent::example(variant, Some(call.tool));
+    example["args"] = arguments;
+    refusal.with_member("example", example)
 }
 
 fn check_caller(
@@ -234,7 +248,8 @@ fn check_caller(
     Err(Refusal::new(Code::NotPermitted, message).with(details))
 }
 
-fn not_found(tool: &ToolName, near: &[String]) -> Refusal {
+/// Returns the refusal for a tool that does not exist or is hidden from the caller.
+pub fn not_found(tool: &ToolName, near: &[String]) -> Refusal {
     let hint = match near {
         [] => "; use retrieve_tools to find tools".to_owned(),
         names => near::hint(names),

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
-use domain::json::Object;
+use domain::json::{self, Object};
 use domain::tool::Class;
 use domain::trust::visible;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
         return Err(Failure::call(control::words(&answer)));
     }
     let answer: CallAnswer = serde_json::from_str(&answer.text)
-        .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))?;
+        .map_err(|error| Failure::system(output::unexpected_response(&error)))?;
     show(args.output, &answer)
 }
 
@@ -57,6 +57,7 @@ fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
 
 /// Returns the text itself, or the content of `@file`.
 fn arguments(text: &str) -> Result<String, Failure> {
+    let is_file = text.starts_with('@');
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
             Failure::input(format!("cannot read the --json_args file '{path}': {error}"))
@@ -66,7 +67,13 @@ fn arguments(text: &str) -> Result<String, Failure> {
     match Object::parse(&text) {
         Ok(Some(_)) => Ok(text),
         Ok(None) => Err(Failure::input("--json_args must be a JSON object")),
-        Err(error) => Err(Failure::input(format!("--json_args is not valid JSON: {error}"))),
+        Err(error) => {
+            let why = match is_file {
+                true => json::explain_in_file(&error),
+                false => json::explain(&error),
+            };
+            Err(Failure::input(format!("--json_args is not valid JSON: {why}")))
+        }
     }
 }
 

@@ -116,10 +116,13 @@ pub(crate) async fn lock_on(client: &Client, name: &str, arguments: &Value) -> S
             None => "callable".to_owned(),
             Some("TOOL_NOT_FOUND") => "unknown".to_owned(),
             Some("TOOL_BLOCKED") => {
-                let details = &result["structuredContent"]["error"]["details"];
+                let error = &result["structuredContent"]["error"];
+                let details = &error["details"];
                 let status = details["status"].as_str().unwrap_or_else(|| panic!("{result}"));
                 assert!(details["remediation"].is_string(), "{result}");
-                assert!(text(&result).ends_with("include_disabled:true."), "{result}");
+                let message = error["message"].as_str().unwrap();
+                assert!(message.ends_with("include_disabled:true."), "{result}");
+                assert!(text(&result).contains(message), "{result}");
                 status.to_owned()
             }
             Some(_) => panic!("{name}: {result}"),

@@ -3,6 +3,7 @@
 
 mod cut;
 mod definitions;
+mod describe;
 mod parameters;
 mod query;
 mod servers;
@@ -16,14 +17,13 @@ use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, Surface, TraceContext};
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::parameters::parameters;
+use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
-use crate::front::reply;
+use crate::front::reply::{self, RefusedAnswer};
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::pipeline::intake;
@@ -39,6 +39,11 @@ const INSTRUCTIONS: &str = "Countersign stands between you and the tools of seve
 const CALL_TOOL_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or \
     call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations \
     and recommendations.";
+
+static READ_CACHE: OwnTool = OwnTool {
+    parameters: &["key", "offset", "limit"],
+    example: r#"{"key":"the key from the cut result","offset":0}"#,
+};
 
 /// A session in discovery mode.
 pub(super) struct Discovery {
@@ -60,9 +65,9 @@ impl Discovery {
                 let request = ToolRequest::parse(&request)?;
                 let mut span = self.session.span(Surface::Discovery, &request, &incoming);
                 let answer = self.tool(&request, &incoming, span.trace()).await;
-                Ok(answer.unwrap_or_else(|refusal| {
-                    span.refused(&refusal);
-                    reply::refusal(&refusal)
+                Ok(answer.unwrap_or_else(|refused| {
+                    span.refused(&refused.refusal);
+                    refused.result
                 }))
             }
             other => Err(ErrorObject::method_not_found(other)),
@@ -77,7 +82,7 @@ impl Discovery {
         incoming: &RequestContext,
         trace: &TraceContext,
     ) -> Result<CallOutcome, Refusal> {
-        let parsed = intake::two_key_call(&request.arguments)?;
+        let parsed = intake::two_key_call(class, &request.arguments)?;
         let asked = RequestedCall {
             surface: Surface::Discovery,
             tool: parsed.tool,
@@ -93,7 +98,7 @@ impl Discovery {
         request: &ToolRequest,
         incoming: &RequestContext,
         trace: &TraceContext,
-    ) -> Result<Raw, Refusal> {
+    ) -> Result<Raw, RefusedAnswer> {
         if let Some(class) = Class::from_variant(&request.name) {
             let outcome = self.call_tool(class, request, incoming, trace).await?;
             return Ok(self.cut(reply::outcome(outcome)));
@@ -117,13 +122,15 @@ impl Discovery {
                 Ok(found.document)
             }
             "describe_tool" => {
-                query::describe(&self.session.catalog(), &self.session.caller(), &request.arguments)
+                let (catalog, caller) = (self.session.catalog(), self.session.caller());
+                describe::describe(&catalog, &caller, &request.arguments)
             }
-            "read_cache" => self.read_cache(&request.arguments),
+            "read_cache" => Ok(self.read_cache(&request.arguments)?),
             "upstream_servers" => {
-                servers::answer(&self.session.catalog(), &self.session.caller(), &request.arguments)
+                let (catalog, caller) = (self.session.catalog(), self.session.caller());
+                Ok(servers::answer(&catalog, &caller, &request.arguments)?)
             }
-            other => Err(unknown_tool(other)),
+            other => Err(unknown_tool(other).into()),
         }
     }
 
@@ -135,17 +142,13 @@ impl Discovery {
     }
 
     fn read_cache(&self, arguments: &RawValue) -> Result<Raw, Refusal> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct ReadCache {
-            key: String,
-            #[serde(default)]
-            offset: usize,
-            #[serde(default)]
-            limit: Option<usize>,
-        }
-        let ReadCache { key, offset, limit } = parameters(arguments)?;
-        let text = self.session.gateway.shared.cache.get(&self.session.caller().token, &key).ok_or_else(|| {
+        let parameters = Parameters::parse(arguments, &READ_CACHE)?;
+        let key = parameters.required_text("key", "the key that a cut result names")?;
+        let offset = parameters.number("offset", 0..=u64::MAX)?.unwrap_or(0);
+        let limit = parameters.number("limit", 1..=u64::MAX)?;
+        let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let stored = self.session.gateway.shared.cache.get(&self.session.caller().token, &key);
+        let text = stored.ok_or_else(|| {
             let message = "no result is stored under this key; results expire after two hours: call \
                            the tool again";
             Refusal::new(Code::CacheMiss, message).with(json!({"key": key}))
@@ -154,7 +157,7 @@ impl Discovery {
             0 => usize::MAX,
             page => page,
         };
-        cut::page(&text, offset, limit.unwrap_or(page).clamp(1, page))
+        cut::page(&text, size(offset), limit.map_or(page, size).min(page))
     }
 }
 

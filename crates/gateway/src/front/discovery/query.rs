@@ -1,43 +1,35 @@
-//! `retrieve_tools` and `describe_tool`: find the callable tools and show their parameters.
+//! `retrieve_tools`: finds the callable tools and shows how to call them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
-use domain::policy::{self, Lock, LockStatus};
-use domain::tool::{Tool, ToolName};
-use domain::trust::UNSEEN;
-use domain::{Caller, Code, Refusal, signature};
+use domain::policy::LockStatus;
+use domain::tool::Tool;
+use domain::{Caller, Refusal, signature};
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::parameters::parameters;
+use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::reply;
 use crate::limits;
 
 const USAGE_INSTRUCTIONS: &str = "Use call_tool_read for read-only operations, call_tool_write for \
     modifications, call_tool_destructive for deletions. Intent must match tool variant.";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RetrieveParameters {
-    query: String,
-    #[serde(default)]
-    limit: Option<serde_json::Value>,
-    #[serde(default)]
-    detail: Option<String>,
-    #[serde(default)]
-    read_only_only: bool,
-    #[serde(default)]
-    exclude_destructive: bool,
-    #[serde(default)]
-    exclude_open_world: bool,
-    #[serde(default)]
-    include_disabled: bool,
-}
+static RETRIEVE_TOOLS: OwnTool = OwnTool {
+    parameters: &[
+        "query",
+        "limit",
+        "detail",
+        "read_only_only",
+        "exclude_destructive",
+        "exclude_open_world",
+        "include_disabled",
+    ],
+    example: r#"{"query":"read a file","limit":5}"#,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DetailLevel {
@@ -57,23 +49,29 @@ pub(super) fn retrieve(
     arguments: &RawValue,
     limit_default: u32,
 ) -> Result<RetrievedTools, Refusal> {
-    let retrieve: RetrieveParameters = parameters(arguments)?;
-    let limit = check_limit(retrieve.limit.as_ref(), limit_default)?;
-    let detail = check_detail(retrieve.detail.as_deref())?;
-    let filter = ToolFilter {
-        read_only_only: retrieve.read_only_only,
-        exclude_destructive: retrieve.exclude_destructive,
-        exclude_open_world: retrieve.exclude_open_world,
+    let parameters = Parameters::parse(arguments, &RETRIEVE_TOOLS)?;
+    let query = parameters.required_text("query", "a string that says what you want to do")?;
+    let limit = parameters.number("limit", 1..=limits::SEARCH_LIMIT_MAX)?;
+    let limit = limit.map_or(limit_default as usize, |limit| usize::try_from(limit).unwrap_or(1));
+    let detail = match parameters.choice("detail", &["full", "compact"])? {
+        Some("compact") => DetailLevel::Compact,
+        _ => DetailLevel::Full,
     };
-    let hits = catalog.search(caller, &retrieve.query, limit, filter);
+    let filter = ToolFilter {
+        read_only_only: parameters.flag("read_only_only")?,
+        exclude_destructive: parameters.flag("exclude_destructive")?,
+        exclude_open_world: parameters.flag("exclude_open_world")?,
+    };
+    let with_locked = parameters.flag("include_disabled")?;
+    let hits = catalog.search(caller, &query, limit, filter);
     let tools: Vec<String> = hits.iter().map(|hit| entry(hit, detail)).collect();
     let mut answer = ObjectMembers::default();
     answer.set("tools", format!("[{}]", tools.join(",")));
-    answer.set("query", quote(&retrieve.query));
+    answer.set("query", quote(&query));
     answer.set("total", tools.len().to_string());
     answer.set("usage_instructions", quote(USAGE_INSTRUCTIONS));
-    let locked = |most| catalog.search_locked(caller, &retrieve.query, most, filter);
-    if retrieve.include_disabled {
+    let locked = |most| catalog.search_locked(caller, &query, most, filter);
+    if with_locked {
         show_locked(&mut answer, &locked(limit.min(limits::LOCKED_SHOWN_MAX)));
     } else if tools.is_empty() {
         // Counted only here, so that a search with hits costs nothing more.
@@ -83,7 +81,7 @@ pub(super) fn retrieve(
         }
     }
     let document = reply::document(&answer.write_text());
-    Ok(RetrievedTools { document, with_locked: retrieve.include_disabled })
+    Ok(RetrievedTools { document, with_locked })
 }
 
 /// Adds the matching locked tools and, once for each reason, who can lift the lock.
@@ -121,31 +119,6 @@ fn notice(count: usize) -> String {
     )
 }
 
-fn check_limit(given: Option<&serde_json::Value>, default: u32) -> Result<usize, Refusal> {
-    let Some(given) = given.filter(|given| !given.is_null()) else {
-        return Ok(default as usize);
-    };
-    match given.as_u64() {
-        Some(limit @ 1..=limits::SEARCH_LIMIT_MAX) => Ok(usize::try_from(limit).unwrap_or(1)),
-        _ => Err(Refusal::invalid_arguments(format!(
-            "limit must be a whole number from 1 to {}, got {given}",
-            limits::SEARCH_LIMIT_MAX
-        ))
-        .with(json!({"provided": given, "min": 1, "max": limits::SEARCH_LIMIT_MAX}))),
-    }
-}
-
-fn check_detail(given: Option<&str>) -> Result<DetailLevel, Refusal> {
-    match given {
-        None | Some("full") => Ok(DetailLevel::Full),
-        Some("compact") => Ok(DetailLevel::Compact),
-        Some(other) => Err(Refusal::invalid_arguments(format!(
-            "detail must be full or compact, got '{other}'"
-        ))
-        .with(json!({"provided": other, "valid_values": ["full", "compact"]}))),
-    }
-}
-
 /// Formats one result; the server's own text is copied, not parsed and written again.
 fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     let tool = hit.tool;
@@ -171,60 +144,6 @@ fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     }
     entry.set("call_with", quote(tool.hints.class().variant()));
     entry.write_text()
-}
-
-/// Returns the full definitions, under the names the gate uses for them.
-pub(super) fn describe(
-    catalog: &Catalog,
-    caller: &Caller,
-    arguments: &RawValue,
-) -> Result<Raw, Refusal> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Describe {
-        tool_ids: Vec<String>,
-    }
-    let Describe { tool_ids } = parameters(arguments)?;
-    if tool_ids.is_empty() || tool_ids.len() > limits::DESCRIBE_MAX {
-        let message = format!(
-            "tool_ids must list 1 to {} names, got {}",
-            limits::DESCRIBE_MAX,
-            tool_ids.len()
-        );
-        return Err(Refusal::invalid_arguments(message));
-    }
-    let tools = tool_ids
-        .iter()
-        .map(|id| describe_one(catalog, caller, id))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(reply::document(&format!(r#"{{"tools":[{}]}}"#, tools.join(","))))
-}
-
-fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, Refusal> {
-    let name = ToolName::parse(id)?;
-    let seen = |tool: &ToolName| caller.sees_tool(&tool.server, &tool.tool);
-    let Some((server, tool)) = catalog.tool(&name).filter(|_| seen(&name)) else {
-        let near = catalog.near(caller, &name);
-        return Err(Refusal::new(Code::ToolNotFound, format!("tool '{name}' not found"))
-            .with(json!({"name": id, "near": near})));
-    };
-    // A tool that may not be called is not described either: its text may be the untrusted part.
-    if let Lock::Locked(status) = server.lock(&tool.name) {
-        return Err(policy::blocked(&name, status));
-    }
-    let name = full_name(&server.name, tool);
-    let definition = ObjectMembers::parse(tool.definition());
-    let mut described = ObjectMembers::default();
-    described.set("name", name);
-    described.set("server", quote(&server.name));
-    for (member, value) in definition.iter().flat_map(ObjectMembers::iter) {
-        // Members outside the fingerprint were approved by nobody.
-        if !matches!(member, "name" | "server" | "call_with") && !UNSEEN.contains(&member) {
-            described.set(member, value);
-        }
-    }
-    described.set("call_with", quote(tool.hints.class().variant()));
-    Ok(described.write_text())
 }
 
 fn full_name(server: &str, tool: &Tool) -> String {
