@@ -115,11 +115,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
         let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
-        query.map(|query| Query(query.0)).map_err(|rejection| {
-            let words = rejection.body_text().replace("field", "parameter");
-            let words = words.trim_start_matches("Failed to deserialize query string: ");
-            Refusal::new(Code::InvalidRequest, words).into()
-        })
+        query
+            .map(|query| Query(query.0))
+            .map_err(|rejection| crate::query::invalid(&parts.uri, &rejection.body_text()).into())
     }
 }
 
@@ -131,7 +129,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
-        path.map(|path| Path(path.0))
-            .map_err(|rejection| Refusal::new(Code::InvalidRequest, rejection.body_text()).into())
+        path.map(|path| Path(path.0)).map_err(|_| {
+            let message = "a name in the path is not UTF-8 in percent-encoding";
+            Refusal::new(Code::InvalidRequest, message).into()
+        })
     }
 }

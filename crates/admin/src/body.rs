@@ -93,7 +93,7 @@ impl BodyMembers {
         match json::parse(text) {
             Ok(Value::Object(members)) => Ok(BodyMembers::of(members)),
             Ok(_) => Err(invalid("the body must be a JSON object")),
-            Err(error) => Err(invalid(format!("the body is not valid JSON: {error}"))),
+            Err(error) => Err(invalid(not_json(&error))),
         }
     }
 
@@ -150,6 +150,11 @@ impl BodyMembers {
         };
         Err(invalid(message).with(json!({"field": name, "valid_values": self.known})))
     }
+}
+
+/// Says why the body cannot be parsed.
+pub(crate) fn not_json(error: &serde_json::Error) -> String {
+    format!("the body is not valid JSON: {}", json::explain(error))
 }
 
 pub(crate) fn required(name: &'static str) -> Refusal {

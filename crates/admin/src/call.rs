@@ -38,7 +38,7 @@ pub(crate) async fn make(
     let body = body::read(request, BODY_BYTES_MAX).await?;
     let read = || {
         let (class, parameters) = variant(&body)?;
-        Ok((class, intake::two_key_call(&parameters)?))
+        Ok((class, intake::two_key_call(class, &parameters)?))
     };
     let (class, parsed) = read().inspect_err(|refusal| span.refused(refusal))?;
     let call = Call {
@@ -83,10 +83,10 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     let text =
         std::str::from_utf8(body).map_err(|_| invalid("the body is not UTF-8".to_owned()))?;
     let object = Object::parse(text)
-        .map_err(|error| invalid(format!("the body is not valid JSON: {error}")))?
+        .map_err(|error| invalid(body::not_json(&error)))?
         .ok_or_else(|| invalid("the body must be a JSON object".to_owned()))?;
     let mut members =
-        ObjectMembers::parse(object.text()).map_err(|error| invalid(error.to_string()))?;
+        ObjectMembers::parse(object.text()).map_err(|error| invalid(body::not_json(&error)))?;
     let given = object.value().get("tool_variant").cloned().unwrap_or_default();
     let class = given.as_str().and_then(Class::from_variant).ok_or_else(|| {
         let valid = Class::ALL.map(Class::variant);

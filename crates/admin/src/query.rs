@@ -1,9 +1,11 @@
-//! Refuses query parameters that a route's description does not name, on every route alike.
+//! Refuses query parameters that a route's description does not name, on every route alike, and
+//! explains those that a handler cannot parse.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use axum::extract::{MatchedPath, Query, Request};
+use axum::http::Uri;
 use domain::{Code, Refusal, near};
 use serde_json::json;
 
@@ -31,6 +33,38 @@ pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     match given.into_iter().find(|(name, _)| !known.contains(name)) {
         Some((name, _)) => Err(unknown(&name, known)),
         None => Ok(()),
+    }
+}
+
+/// Explains a query that the handler's extractor rejects: it names the parameter before a colon,
+/// and then the parser's fault.
+pub(crate) fn invalid(uri: &Uri, rejection: &str) -> Refusal {
+    let refuse = |message: String| Refusal::new(Code::InvalidRequest, message);
+    let Ok(Query(given)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
+        return refuse("the query is not made of name=value pairs in percent-encoding".to_owned());
+    };
+    let repeated = given
+        .iter()
+        .enumerate()
+        .find(|(at, (name, _))| given[..*at].iter().any(|(n, _)| n == name));
+    if let Some((_, (name, _))) = repeated {
+        return refuse(format!("duplicate parameter '{name}'")).with(json!({"field": name}));
+    }
+    let named = |(name, _): &&(String, String)| rejection.contains(&format!(": {name}: "));
+    match given.iter().find(named) {
+        Some((name, value)) => {
+            let expected =
+                if rejection.contains("`true`") { "true or false" } else { "a whole number" };
+            refuse(format!("{name} must be {expected}, got '{value}'"))
+                .with(json!({"field": name, "provided": value}))
+        }
+        None => match rejection.split_once("missing field `") {
+            Some((_, rest)) => {
+                let name = rest.trim_end_matches('`');
+                refuse(format!("{name} is required")).with(json!({"field": name}))
+            }
+            None => refuse("a parameter of the query is invalid".to_owned()),
+        },
     }
 }
 

@@ -209,8 +209,12 @@ pub(crate) fn successful(answer: &Answer) -> Result<Value, Failure> {
     if !answer.status.is_success() {
         return Err(refused(answer));
     }
-    serde_json::from_str(&answer.text)
-        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
+    serde_json::from_str(&answer.text).map_err(|error| {
+        Failure::system(format!(
+            "the gate's response is not valid JSON: {}",
+            domain::json::explain(&error)
+        ))
+    })
 }
 
 /// Returns the failure for a refusal: a fault of the gate is not the user's, any other is.

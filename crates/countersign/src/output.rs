@@ -52,8 +52,15 @@ pub(crate) fn answer<T: DeserializeOwned>(
 
 /// Parses a response of the gate.
 pub(crate) fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
-    T::deserialize(answer)
-        .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))
+    T::deserialize(answer).map_err(|error| Failure::system(unexpected_response(&error)))
+}
+
+/// Says why a response of the gate cannot be used; the usual cause is a gate of another version.
+pub(crate) fn unexpected_response(error: &serde_json::Error) -> String {
+    format!(
+        "cannot parse the gate's response: {}; does the gate run another version?",
+        domain::json::explain(error)
+    )
 }
 
 /// Formats JSON for people and programs; characters that a terminal would obey are escaped, which

@@ -95,8 +95,32 @@ impl Default for StatedIntent {
     }
 }
 
-/// Check 1: the keys match each other.
-pub fn check_keys(variant: Class, declaration: &Declaration) -> Result<Intent, Refusal> {
+/// Check 1: the keys match each other. A refusal shows a correct call.
+pub fn check_keys(
+    variant: Class,
+    tool: &ToolName,
+    declaration: &Declaration,
+) -> Result<Intent, Refusal> {
+    agreed_keys(variant, declaration).map_err(|refusal| {
+        let mut example = example(variant, Some(tool));
+        match refusal.code {
+            Code::InvalidSensitivity => {
+                example["intent"]["data_sensitivity"] = Sensitivity::Internal.as_str().into();
+            }
+            Code::ReasonTooLong => example["intent"]["reason"] = "one short sentence".into(),
+            _ => {}
+        }
+        refusal.with_member("example", example)
+    })
+}
+
+/// Returns the parameters of a correct call of the variant.
+pub fn example(variant: Class, tool: Option<&ToolName>) -> Value {
+    let name = tool.map_or_else(|| "server:tool".to_owned(), ToolName::to_string);
+    json!({"name": name, "args": {}, "intent": {"operation_type": variant.as_str()}})
+}
+
+fn agreed_keys(variant: Class, declaration: &Declaration) -> Result<Intent, Refusal> {
     let nested = nested(variant, declaration)?;
     let Declaration { flat_operation, flat_sensitivity, flat_reason, .. } = declaration;
     let operation = agreed(variant, "operation_type", nested, flat_operation)?;
@@ -163,8 +187,11 @@ fn nested(variant: Class, declaration: &Declaration) -> Result<Option<&Value>, R
             )
             .with(json!({"tool_variant": variant.variant(), "expected": variant.as_str()})))
         }
-        Some(other) => Err(Refusal::invalid_arguments("intent must be an object")
-            .with(json!({"provided": other, "expected": {"operation_type": variant.as_str()}}))),
+        Some(other) => Err(Refusal::invalid_arguments("intent must be an object").with(json!({
+            "parameter": "intent",
+            "provided": other,
+            "expected": {"operation_type": variant.as_str()},
+        }))),
     }
 }
 
@@ -239,8 +266,9 @@ fn check_reason(value: Option<&Value>) -> Result<Option<String>, Refusal> {
         None => return Ok(None),
         Some(Value::String(reason)) => reason,
         Some(other) => {
-            return Err(Refusal::invalid_arguments("intent.reason must be a string")
-                .with(json!({"provided": other})));
+            let details =
+                json!({"parameter": "intent.reason", "expected": "a string", "provided": other});
+            return Err(Refusal::invalid_arguments("intent.reason must be a string").with(details));
         }
     };
     let length = reason.chars().count();
@@ -278,7 +306,7 @@ mod tests {
 
     /// Formats `Ok` as `operation sensitivity reason` and a refusal as `CODE message`.
     fn outcome(variant: Class, text: &str) -> String {
-        match check_keys(variant, &declaration(text)) {
+        match check(variant, &declaration(text)) {
             Ok(Intent { operation, sensitivity, reason }) => {
                 format!("{operation} {} {}", sensitivity.as_str(), reason.unwrap_or_default())
                     .trim_end()
@@ -286,6 +314,10 @@ mod tests {
             }
             Err(refusal) => format!("{} {}", refusal.code, refusal.message),
         }
+    }
+
+    fn check(variant: Class, declaration: &Declaration) -> Result<Intent, Refusal> {
+        check_keys(variant, &ToolName::parse("s:t").unwrap(), declaration)
     }
 
     #[test]
@@ -358,29 +390,47 @@ mod tests {
         let reason = |length| {
             let reason = "\u{20ac}".repeat(length);
             let text = format!(r#"{{"intent":{{"operation_type":"write","reason":"{reason}"}}}}"#);
-            check_keys(Class::Write, &declaration(&text))
+            check(Class::Write, &declaration(&text))
         };
         assert!(reason(1000).is_ok());
         let refusal = reason(1001).unwrap_err();
         assert_eq!(refusal.code, Code::ReasonTooLong);
         assert_eq!(refusal.message, "intent.reason exceeds maximum length of 1000 characters");
-        assert_eq!(refusal.details, json!({"provided_length": 1001, "max_length": 1000}));
+        assert_eq!(
+            refusal.details,
+            json!({"provided_length": 1001, "max_length": 1000, "example": {"name": "s:t",
+                   "args": {}, "intent": {"operation_type": "write", "reason": "one short sentence"}}})
+        );
     }
 
     #[test]
     fn refusals_carry_what_a_program_needs() {
-        let refused = |text| check_keys(Class::Read, &declaration(text)).unwrap_err().details;
+        let refused = |text| check(Class::Read, &declaration(text)).unwrap_err().details;
+        let example = json!({"name": "s:t", "args": {}, "intent": {"operation_type": "read"}});
+        let mut with_level = example.clone();
+        with_level["intent"]["data_sensitivity"] = "internal".into();
+        assert_eq!(
+            refused("{}"),
+            json!({"tool_variant": "call_tool_read", "expected": "read", "example": example})
+        );
+        assert_eq!(
+            refused(r#"{"intent":{}}"#),
+            json!({"valid_values": ["read", "write", "destructive"], "example": example})
+        );
         assert_eq!(
             refused(r#"{"intent":{"operation_type":"write"}}"#),
-            json!({"tool_variant": "call_tool_read", "declared": "write", "expected": "read"})
+            json!({"tool_variant": "call_tool_read", "declared": "write", "expected": "read",
+                   "example": example})
         );
         assert_eq!(
             refused(r#"{"intent":{"operation_type":"x"}}"#),
-            json!({"provided": "x", "valid_values": ["read", "write", "destructive"]})
+            json!({"provided": "x", "valid_values": ["read", "write", "destructive"],
+                   "example": example})
         );
         assert_eq!(
             refused(r#"{"intent":{"operation_type":"read","data_sensitivity":"x"}}"#),
-            json!({"provided": "x", "valid_values": ["public", "internal", "private", "unknown"]})
+            json!({"provided": "x", "valid_values": ["public", "internal", "private", "unknown"],
+                   "example": with_level})
         );
     }
 

@@ -108,7 +108,7 @@ pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
 
 fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
     let Clearance { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
-    check_arguments(arguments, &mut warnings)?;
+    check_arguments(call, arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
     permission::check_caller(facts.caller, call.tool, declared, hints)?;
     let effective = permission::effective(declared, hints);
@@ -130,16 +130,16 @@ fn check_before_arguments<'a>(
     // Checked first: a caller who may not use this surface learns nothing behind it.
     check_surface(facts.caller, call.surface)?;
     if let Lookup::Nothing { near } = &facts.found {
-        return Err(not_found(call, near));
+        return Err(not_found(call.tool, near, call.addressee));
     }
     let intent = check_keys(call)?;
     let (hints, arguments) = match &facts.found {
-        Lookup::Nothing { near } => return Err(not_found(call, near)),
+        Lookup::Nothing { near } => return Err(not_found(call.tool, near, call.addressee)),
         Lookup::Server { lock, unavailable } => {
             check_lock(call, *lock)?;
             return Err(match unavailable {
                 Some(reason) => unavailable_server(&call.tool.server, reason),
-                None => not_found(call, &[]),
+                None => not_found(call.tool, &[], call.addressee),
             });
         }
         // The lock takes precedence over the tool's own description of itself.
@@ -172,7 +172,7 @@ fn check_keys(call: &Call<'_>) -> Result<Option<Intent>, Refusal> {
     match call.declared {
         IntentClaim::Nothing => Ok(None),
         IntentClaim::Variant(variant, declaration) => {
-            intent::check_keys(variant, declaration).map(Some)
+            intent::check_keys(variant, call.tool, declaration).map(Some)
         }
     }
 }
@@ -203,18 +203,33 @@ fn check_lock(call: &Call<'_>, lock: Lock) -> Result<(), Refusal> {
     }
 }
 
-fn check_arguments(arguments: &SchemaVerdict, warnings: &mut Vec<Notice>) -> Result<(), Refusal> {
+fn check_arguments(
+    call: &Call<'_>,
+    arguments: &SchemaVerdict,
+    warnings: &mut Vec<Notice>,
+) -> Result<(), Refusal> {
     match arguments {
         SchemaVerdict::Fits => Ok(()),
         SchemaVerdict::Unknown(text) => {
             warnings.push(Notice { text: text.clone(), audience: Audience::Record });
             Ok(())
         }
-        SchemaVerdict::Faulty(refusal) => Err(refusal.clone()),
+        SchemaVerdict::Faulty(refusal) => Err(with_whole_example(call, refusal.clone())),
     }
 }
 
-fn not_found(Call { tool, addressee, .. }: &Call<'_>, near: &[String]) -> Refusal {
+/// Shows the correct arguments within a correct call, on surfaces where that is more than its
+/// arguments.
+fn with_whole_example(call: &Call<'_>, refusal: Refusal) -> Refusal {
+    let IntentClaim::Variant(variant, _) = call.declared else { return refusal };
+    let Some(arguments) = refusal.details.get("example").cloned() else { return refusal };
+    let mut example = intent::example(variant, Some(call.tool));
+    example["args"] = arguments;
+    refusal.with_member("example", example)
+}
+
+/// Returns the refusal for a tool that does not exist or is hidden from the caller.
+pub fn not_found(tool: &ToolName, near: &[String], addressee: Addressee) -> Refusal {
     let hint = match (near, addressee) {
         ([], Addressee::Discovery) => "; use retrieve_tools to find tools".to_owned(),
         ([], Addressee::Person) => "; run 'countersign tools list' to see all tools".to_owned(),

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::exposed::short_hash;
@@ -86,7 +87,8 @@ impl ToolName {
             return Err(Refusal::invalid_arguments(format!(
                 "name of {} bytes; names have at most {FULL_NAME_BYTES_MAX}",
                 text.len()
-            )));
+            ))
+            .with(json!({"parameter": "name", "expected": "server:tool"})));
         }
         let parts = text.split_once(':').map(|(server, tool)| (server.trim(), tool.trim()));
         match parts {
@@ -94,9 +96,10 @@ impl ToolName {
                 Ok(ToolName { server: server.to_owned(), tool: tool.to_owned() })
             }
             _ => Err(Refusal::invalid_arguments(format!(
-                "name must be 'server:tool', got '{}'; use retrieve_tools to find names",
+                "name must be 'server:tool', got '{}'",
                 text.trim()
-            ))),
+            ))
+            .with(json!({"parameter": "name", "expected": "server:tool", "provided": text}))),
         }
     }
 }
@@ -162,7 +165,7 @@ pub struct Tool {
     schema: OnceLock<Schema>,
 }
 
-/// Bytes of a parser's message that a fault repeats.
+/// Bytes of an explanation that a fault repeats.
 const FAULT_BYTES: usize = 256;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -231,9 +234,9 @@ impl Tool {
         }
         let text = definition.get();
         let shape = |place: &str, error: serde_json::Error| {
-            // The error may quote the text.
-            let error = error.to_string();
-            ToolFault::Shape(format!("{place}{}", &error[..error.floor_char_boundary(FAULT_BYTES)]))
+            // The words may quote the text.
+            let words = receipt::json::explain(&error);
+            ToolFault::Shape(format!("{place}{}", &words[..words.floor_char_boundary(FAULT_BYTES)]))
         };
         let parts: Parts<'_> = serde_json::from_str(text).map_err(|error| shape("", error))?;
         let name: String =

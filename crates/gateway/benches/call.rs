@@ -55,7 +55,7 @@ impl ToolProvider for Idle {
 }
 
 fn call(caller: &Arc<Caller>, parameters: &Raw) -> Call {
-    let parsed = intake::two_key_call(parameters).expect("the parameters are sound");
+    let parsed = intake::two_key_call(Class::Read, parameters).expect("the parameters are sound");
     Call {
         id: "0193".to_owned(),
         caller: caller.clone(),

@@ -152,7 +152,8 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     }
     let read = serde_json::from_str::<Scope>(&record.scope);
     let told = |error: &serde_json::Error| {
-        tracing::error!(token = record.name, "token rejected: cannot read its scope: {error}");
+        let why = domain::json::explain(error);
+        tracing::error!(token = record.name, "token rejected: cannot read its scope: {why}");
     };
     let scope = read.inspect_err(told).ok()?;
     let profile = scope.profile.as_ref().and_then(|name| profiles.get(name));

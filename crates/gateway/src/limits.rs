@@ -33,6 +33,9 @@ pub(crate) const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Definitions that one `describe_tool` returns.
 pub(crate) const DESCRIBE_MAX: usize = 5;
 
+/// Characters of an unusable id that `describe_tool` repeats; names are shorter.
+pub(crate) const SHOWN_ID_CHARS_MAX: usize = 200;
+
 /// Locked tools in one search result: they are there to explain, not to be called.
 pub(crate) const LOCKED_SHOWN_MAX: usize = 10;
 

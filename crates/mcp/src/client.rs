@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::fault::explain;
 use crate::limits;
 use crate::message::{Raw, to_raw};
 use crate::peer::{Ask, Peer, RequestError};
@@ -49,7 +50,7 @@ impl List {
 pub enum ListError {
     #[error("{list}: {error}", list = .0.method(), error = .1)]
     Request(List, RequestError),
-    #[error("{list}: invalid response: {error}", list = .0.method(), error = .1)]
+    #[error("{list}: invalid response: {why}", list = .0.method(), why = explain(.1))]
     Answer(List, serde_json::Error),
     #[error("{list}: the server repeats the cursor '{cursor}'", list = .0.method(), cursor = .1)]
     CursorLoop(List, String),

@@ -7,6 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
+use crate::fault::explain;
 use crate::limits::{CLIENT_CAPABILITIES_BYTES_MAX, CLIENT_NAME_BYTES_MAX, WELCOME_BYTES_MAX};
 use crate::message::{Raw, Request, raw, to_raw};
 use crate::object::{ObjectMembers, quote};
@@ -123,7 +124,7 @@ impl Welcome {
 pub enum HandshakeError {
     #[error("initialize: {0}")]
     Request(#[from] RequestError),
-    #[error("initialize: invalid response: {0}")]
+    #[error("initialize: invalid response: {}", explain(.0))]
     Answer(#[from] serde_json::Error),
     #[error("initialize: the answer has {0} bytes, more than {WELCOME_BYTES_MAX}")]
     TooLarge(usize),

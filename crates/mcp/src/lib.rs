@@ -48,6 +48,7 @@
 pub mod child;
 pub mod client;
 pub mod error;
+mod fault;
 pub mod handshake;
 pub mod http;
 pub mod id;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorObject, INVALID_REQUEST, PARSE_ERROR};
+use crate::fault::explain;
 use crate::id::Id;
 use crate::limits::ID_BYTES_MAX;
 use crate::object::{Name, quote};
@@ -73,8 +74,9 @@ impl Frame {
         if !text.trim_start().starts_with('[') {
             return Message::parse(text).map(Frame::Single);
         }
-        let parts: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|error| BadFrame::new(PARSE_ERROR, format!("parse error: {error}")))?;
+        let parts: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| {
+            BadFrame::new(PARSE_ERROR, format!("parse error: {}", explain(&error)))
+        })?;
         match parts.len() {
             0 => Err(BadFrame::new(INVALID_REQUEST, "invalid request: empty batch")),
             n if n > crate::limits::BATCH_MESSAGES_MAX => Err(BadFrame::new(
@@ -91,7 +93,7 @@ impl Message {
         let envelope: MessageEnvelope<'_> = serde_json::from_str(text).map_err(|error| {
             let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
             let kind = if error.is_data() { "invalid request" } else { "parse error" };
-            BadFrame::new(code, format!("{kind}: {error}"))
+            BadFrame::new(code, format!("{kind}: {}", explain(&error)))
         })?;
         envelope.check()
     }
@@ -172,8 +174,9 @@ impl Request {
     /// Parses the request's params as a typed value; absent params count as an empty object.
     pub fn params<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorObject> {
         let text = self.params.as_deref().map_or("{}", RawValue::get);
-        serde_json::from_str(text)
-            .map_err(|error| ErrorObject::invalid_params(format!("{}: {error}", self.method)))
+        serde_json::from_str(text).map_err(|error| {
+            ErrorObject::invalid_params(format!("{}: {}", self.method, explain(&error)))
+        })
     }
 }
 
@@ -267,7 +270,7 @@ impl MessageEnvelope<'_> {
             },
             (None, None, Some(error)) => match ErrorObject::parse(error) {
                 Ok(error) => Ok(Response { id, outcome: Err(error) }.into()),
-                Err(fault) => Err(refuse(&id, &format!("error: {fault}"))),
+                Err(fault) => Err(refuse(&id, &format!("error: {}", explain(&fault)))),
             },
             _ => Err(refuse(&id, "exactly one of method, result and error is required")),
         }
@@ -365,7 +368,7 @@ mod tests {
         for (text, code, words) in [
             ("{", PARSE_ERROR, "parse error"),
             ("\u{feff}{}", PARSE_ERROR, "parse error"),
-            ("{} {}", PARSE_ERROR, "trailing"),
+            ("{} {}", PARSE_ERROR, "parse error: not valid JSON"),
             ("3", INVALID_REQUEST, "message object"),
             (r#"{"id":1,"method":"m"}"#, INVALID_REQUEST, "jsonrpc"),
             (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, INVALID_REQUEST, "jsonrpc"),

@@ -1,12 +1,16 @@
 //! Strict JSON parsing: a name that occurs twice in one object is rejected at any depth, because
 //! the next reader must see exactly what was checked.
 
+mod fault;
+
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, de};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
+
+pub use fault::{explain, explain_in_file, text_before};
 
 /// Parses one JSON value; serde_json limits the depth to 128.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {

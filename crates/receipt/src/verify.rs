@@ -78,7 +78,7 @@ pub fn receipt(raw: &str, key: &PublicKey) -> Result<SignedReceipt, ReceiptError
 
 impl SignedReceipt {
     pub fn parse(raw: &str) -> Result<SignedReceipt, ReceiptError> {
-        let value = json::parse(raw).map_err(|error| ReceiptError::Json(error.to_string()))?;
+        let value = json::parse(raw).map_err(|error| ReceiptError::Json(json::explain(&error)))?;
         let receipt = value.as_object().ok_or(ReceiptError::Malformed("the receipt object"))?;
         check_envelope(receipt)?;
         let issuer_is_did_key = did::is_did_key(issuer_id(receipt)?);

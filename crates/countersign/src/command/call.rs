@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
-use domain::json::Object;
+use domain::json::{self, Object};
 use domain::tool::Class;
 use domain::trust::visible;
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
         return Err(Failure::call(control::words(&answer)));
     }
     let answer: CallAnswer = serde_json::from_str(&answer.text)
-        .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))?;
+        .map_err(|error| Failure::system(output::unexpected_response(&error)))?;
     show(args.output, &answer)
 }
 
@@ -87,6 +87,7 @@ fn body(
 }
 
 fn object(text: &str) -> Result<String, Failure> {
+    let is_file = text.starts_with('@');
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
             Failure::input(format!("cannot read the arguments from '{path}': {error}"))
@@ -98,7 +99,10 @@ fn object(text: &str) -> Result<String, Failure> {
         Ok(None) => Err(Failure::input(
             "the arguments must be a JSON object, such as {\"path\": \"a.txt\"}",
         )),
-        Err(error) => Err(Failure::input(format!("the arguments are not valid JSON: {error}"))),
+        Err(error) => {
+            let why = if is_file { json::explain_in_file(&error) } else { json::explain(&error) };
+            Err(Failure::input(format!("the arguments are not valid JSON: {why}")))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::Caller;
+use domain::{Caller, json};
 use gateway::front::{stdio, step};
 use provider::TraceContext;
 use runner::gate::{GateRequest, PluginGrant};
@@ -56,7 +56,9 @@ pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
 
 fn read(file: &Path) -> Result<StepFile, Failure> {
     let text = text_within(file, FILE_BYTES_MAX);
-    let read = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
+    let read = text.and_then(|text| {
+        serde_json::from_str(&text).map_err(|error| json::explain_in_file(&error))
+    });
     read.map_err(|error| {
         Failure::config(format!("cannot read the step's file '{}': {error}", file.display()))
     })

@@ -5,6 +5,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use admin::view::{KeyList, ReceiptEntry, ReceiptPage};
+use domain::json;
 use jiff::Zoned;
 use serde_json::Value;
 
@@ -93,8 +94,9 @@ fn show(receipt: &str, raw: bool) -> Result<(), Failure> {
     if raw {
         return output::write(receipt.as_bytes()).map(|_| ());
     }
-    let value: Value = serde_json::from_str(receipt)
-        .map_err(|error| Failure::system(format!("receipt is not valid JSON: {error}")))?;
+    let value: Value = serde_json::from_str(receipt).map_err(|error| {
+        Failure::system(format!("receipt is not valid JSON: {}", json::explain(&error)))
+    })?;
     output::line(&output::pretty(&value))
 }
 

@@ -101,7 +101,11 @@ async fn every_code_comes_with_its_exact_message_and_details() {
         for (arguments, code, message, details) in &cases {
             let mut arguments = arguments.clone();
             arguments["name"] = "s:read".into();
-            let result = client.call("call_tool_read", arguments).await;
+            let mut result = client.call("call_tool_read", arguments).await;
+            let error = &mut result["structuredContent"]["error"];
+            let example = error["details"].as_object_mut().unwrap().remove("example").unwrap();
+            let followed = client.call("call_tool_read", example).await;
+            assert_eq!(outcome(&followed), "ok", "{door} {code}: the example is a correct call");
             let expected = json!({"error": {"code": code, "message": message, "details": details}});
             assert_eq!(result["structuredContent"], expected, "{door}");
             assert_eq!(outcome(&result), *code, "{door}");

@@ -147,9 +147,9 @@ async fn omitted_tools_are_reported() {
         r"tool name 'esc\u{1b}[31m' contains a control character",
         r"tool name 'line\nbreak' contains a control character",
         "tool name of 257 bytes is too long",
-        "not a tool object: missing field `name`",
+        "not a tool object: 'name' is missing",
         "not a tool object: name: ",
-        "not a tool object: invalid type: string",
+        "not a tool object: expected an object",
     ] {
         assert_eq!(log.matches(reason).count(), 1, "{reason}: {log}");
     }

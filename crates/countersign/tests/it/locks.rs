@@ -116,12 +116,14 @@ pub(crate) async fn lock_on(client: &Client, name: &str, arguments: &Value) -> S
             None => "callable".to_owned(),
             Some("TOOL_NOT_FOUND") => "unknown".to_owned(),
             Some("TOOL_BLOCKED") => {
-                let details = &result["structuredContent"]["error"]["details"];
+                let error = &result["structuredContent"]["error"];
+                let details = &error["details"];
                 let status = details["status"].as_str().unwrap_or_else(|| panic!("{result}"));
                 assert!(details["remediation"].is_string(), "{result}");
                 let is_own_tool = name.starts_with("call_tool_") || name == "describe_tool";
-                let points = text(&result).ends_with("include_disabled:true.");
-                assert_eq!(points, is_own_tool, "{result}");
+                let message = error["message"].as_str().unwrap();
+                assert_eq!(message.ends_with("include_disabled:true."), is_own_tool, "{result}");
+                assert!(text(&result).contains(message), "{result}");
                 status.to_owned()
             }
             Some(_) => panic!("{name}: {result}"),

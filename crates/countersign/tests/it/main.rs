@@ -37,6 +37,7 @@ mod passthrough;
 mod plugins;
 mod receipt_cli;
 mod records;
+mod refusals;
 mod reload;
 mod rest_input;
 mod results;

@@ -128,8 +128,8 @@ async fn an_unusable_step_file_is_reported() {
     let path = dir.path().join("step.json");
     let path = path.to_str().unwrap();
     for (text, words) in [
-        (Some("{"), "EOF while parsing"),
-        (Some(r#"{"gates": "x"}"#), "unknown field `gates`"),
+        (Some("{"), "line 1, column 1: it ends inside an object"),
+        (Some(r#"{"gates": "x"}"#), "unknown member 'gates'"),
         (Some(r#"{"root_dir": "/nowhere"}"#), "/nowhere"),
         (Some(r#"{"root_dir": "/"}"#), "too broad to open by default"),
         (None, "No such file"),

@@ -251,7 +251,7 @@ async fn odd_calls_are_made_or_answered_with_an_error() {
     assert_eq!(said[2]["function"]["arguments"], "{\"path\": \"a.txt\"}");
     let results = ran.stage.model.results();
     for (result, words) in results.iter().zip([
-        "error: the arguments are not valid JSON: EOF while parsing a string",
+        "error: the arguments are not valid JSON: it ends inside a string",
         "error: there is no tool 'Nope'; available tools: ",
         "one line",
         "error: the arguments are not valid JSON: expected an object",

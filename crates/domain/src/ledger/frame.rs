@@ -110,7 +110,8 @@ impl EventFrame {
         if bytes.len() > FRAME_BYTES_MAX {
             return Err(FrameFault::Size(bytes.len()));
         }
-        let text = str::from_utf8(bytes).map_err(not_json)?;
+        let text =
+            str::from_utf8(bytes).map_err(|_| FrameFault::Json("it is not UTF-8".to_owned()))?;
         // The strict parse rejects duplicate keys; the second parse keeps the texts of input and
         // output.
         let version = json::parse(text).map_err(not_json)?.get("v").cloned().unwrap_or_default();
@@ -121,8 +122,8 @@ impl EventFrame {
     }
 }
 
-fn not_json(error: impl std::fmt::Display) -> FrameFault {
-    FrameFault::Json(error.to_string())
+fn not_json(error: serde_json::Error) -> FrameFault {
+    FrameFault::Json(json::explain(&error))
 }
 
 type Text<'a> = Option<Cow<'a, str>>;

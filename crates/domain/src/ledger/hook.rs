@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::frame::{Decision, FRAME_BYTES_MAX, IDENTITY_BYTES_MAX, TOOL_BYTES_MAX, VERSION};
 use super::target::{self, Target};
-use receipt::json::Object;
+use receipt::json::{self, Object};
 
 pub const CHANNEL: &str = "claude-code";
 const CAPTURE_METHOD: &str = "hook";
@@ -19,7 +19,7 @@ const NO_SESSION: &str = "unknown";
 const ERROR_BYTES_KEPT: usize = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
-#[error("not a valid hook event: {0}")]
+#[error("not a valid hook event: {}", json::explain(.0))]
 pub struct HookFault(#[from] serde_json::Error);
 
 /// Returns the frame as JSON text, or `None` for an event that is not recorded. A field that would

@@ -3,6 +3,7 @@
 
 mod cut;
 mod definitions;
+mod describe;
 mod fit;
 mod instructions;
 mod notice;
@@ -19,15 +20,14 @@ use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, Surface, TraceContext};
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::parameters::parameters;
+use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::discovery::query::AnswerLimits;
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
-use crate::front::reply;
+use crate::front::reply::{self, RefusedAnswer};
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::pipeline::intake;
@@ -38,6 +38,11 @@ pub use servers::{ServerOutline, server, servers};
 const CALL_TOOL_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or \
     call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations \
     and recommendations.";
+
+static READ_CACHE: OwnTool = OwnTool {
+    parameters: &["key", "offset", "limit"],
+    example: r#"{"key":"the key from the cut result","offset":0}"#,
+};
 
 /// A session in discovery mode.
 pub(super) struct Discovery {
@@ -59,9 +64,9 @@ impl Discovery {
                 let request = ToolRequest::parse(&request)?;
                 let mut span = self.session.span(Surface::Discovery, &request, &incoming);
                 let answer = self.tool(&request, &incoming, span.trace()).await;
-                Ok(answer.unwrap_or_else(|refusal| {
-                    span.refused(&refusal);
-                    reply::refusal(&refusal)
+                Ok(answer.unwrap_or_else(|refused| {
+                    span.refused(&refused.refusal);
+                    refused.result
                 }))
             }
             other => Err(ErrorObject::method_not_found(other)),
@@ -83,7 +88,7 @@ impl Discovery {
         incoming: &RequestContext,
         trace: &TraceContext,
     ) -> Result<CallOutcome, Refusal> {
-        let parsed = intake::two_key_call(&request.arguments)?;
+        let parsed = intake::two_key_call(class, &request.arguments).map_err(with_way_to_names)?;
         let asked = RequestedCall {
             surface: Surface::Discovery,
             tool: parsed.tool,
@@ -99,7 +104,7 @@ impl Discovery {
         request: &ToolRequest,
         incoming: &RequestContext,
         trace: &TraceContext,
-    ) -> Result<Raw, Refusal> {
+    ) -> Result<Raw, RefusedAnswer> {
         if let Some(class) = Class::from_variant(&request.name) {
             let outcome = self.call_tool(class, request, incoming, trace).await?;
             return Ok(self.cut(reply::outcome(outcome)));
@@ -128,14 +133,14 @@ impl Discovery {
             }
             "describe_tool" => {
                 let (catalog, caller) = (self.session.catalog(), self.session.caller());
-                Ok(self.cut(query::describe(&catalog, &caller, &request.arguments)?))
+                Ok(self.cut(describe::describe(&catalog, &caller, &request.arguments)?))
             }
-            "read_cache" => self.read_cache(&request.arguments),
+            "read_cache" => Ok(self.read_cache(&request.arguments)?),
             "upstream_servers" => {
                 let (catalog, caller) = (self.session.catalog(), self.session.caller());
                 Ok(self.cut(servers::answer(&catalog, &caller, &request.arguments)?))
             }
-            other => Err(unknown_tool(other)),
+            other => Err(unknown_tool(other).into()),
         }
     }
 
@@ -147,17 +152,13 @@ impl Discovery {
     }
 
     fn read_cache(&self, arguments: &RawValue) -> Result<Raw, Refusal> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct ReadCache {
-            key: String,
-            #[serde(default)]
-            offset: usize,
-            #[serde(default)]
-            limit: Option<usize>,
-        }
-        let ReadCache { key, offset, limit } = parameters(arguments)?;
-        let text = self.session.gateway.shared.cache.get(&self.session.caller().token, &key).ok_or_else(|| {
+        let parameters = Parameters::parse(arguments, &READ_CACHE)?;
+        let key = parameters.required_text("key", "the key that a cut result names")?;
+        let offset = parameters.number("offset", 0..=u64::MAX)?.unwrap_or(0);
+        let limit = parameters.number("limit", 1..=u64::MAX)?;
+        let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let stored = self.session.gateway.shared.cache.get(&self.session.caller().token, &key);
+        let text = stored.ok_or_else(|| {
             let message = "no result is stored under this key; results expire after two hours: call \
                            the tool again";
             Refusal::new(Code::CacheMiss, message).with(json!({"key": key}))
@@ -166,7 +167,7 @@ impl Discovery {
             0 => usize::MAX,
             page => page,
         };
-        cut::page(&text, offset, limit.unwrap_or(page).clamp(1, page))
+        cut::page(&text, size(offset), limit.map_or(page, size).min(page))
     }
 }
 
@@ -180,6 +181,14 @@ impl Service for Discovery {
     }
 
     fn notification(&self, _notification: Notification, _peer: Peer) {}
+}
+
+/// Says where a model finds the names of tools, if the name is what is wrong.
+fn with_way_to_names(mut refusal: Refusal) -> Refusal {
+    if refusal.details["parameter"] == "name" {
+        refusal.message += "; use retrieve_tools to find names";
+    }
+    refusal
 }
 
 fn unknown_tool(name: &str) -> Refusal {

@@ -6,7 +6,7 @@ mod shown;
 
 use std::sync::{Arc, OnceLock};
 
-use domain::json::Object;
+use domain::json::{self, Object};
 use domain::tool::ToolName;
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
@@ -176,7 +176,7 @@ impl Passthrough {
             Ok(Some(arguments)) => arguments,
             Ok(None) => Object::empty(),
             Err(error) => {
-                let message = format!("arguments are not valid JSON: {error}");
+                let message = format!("arguments are not valid JSON: {}", json::explain(&error));
                 return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
             }
         };

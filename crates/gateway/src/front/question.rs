@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::json::Object;
+use domain::json::{self, Object};
 use mcp::ErrorObject;
 use mcp::message::{Raw, to_raw};
 use mcp::object::{ObjectMembers, quote};
@@ -97,8 +97,9 @@ impl CallQuestions {
 /// Puts the label in front of the text that the client's user or model is shown.
 fn labelled(method: &str, params: Option<&RawValue>, label: &str) -> Result<Raw, ErrorObject> {
     let text = params.map_or("{}", RawValue::get);
-    let mut members: ObjectMembers<'_> = serde_json::from_str(text)
-        .map_err(|error| ErrorObject::invalid_params(format!("{method}: {error}")))?;
+    let mut members: ObjectMembers<'_> = serde_json::from_str(text).map_err(|error| {
+        ErrorObject::invalid_params(format!("{method}: {}", json::explain(&error)))
+    })?;
     if method == "elicitation/create" {
         prefix(&mut members, "message", label);
         return Ok(members.write());

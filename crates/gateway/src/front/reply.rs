@@ -30,6 +30,28 @@ pub(super) fn refusal(refusal: &Refusal) -> Raw {
     }))
 }
 
+/// A refusal, and the result that reports it.
+pub(super) struct RefusedAnswer {
+    pub(super) refusal: Box<Refusal>,
+    pub(super) result: Raw,
+}
+
+impl RefusedAnswer {
+    /// Reports the refusal with another result's content, which says more than its message.
+    pub(super) fn with_result(refusal: Refusal, result: &Raw) -> RefusedAnswer {
+        let mut members = ObjectMembers::parse(result).unwrap_or_default();
+        members.set("structuredContent", refusal.to_json().to_string());
+        members.set("isError", "true");
+        RefusedAnswer { result: members.write(), refusal: Box::new(refusal) }
+    }
+}
+
+impl From<Refusal> for RefusedAnswer {
+    fn from(refused: Refusal) -> Self {
+        RefusedAnswer { result: refusal(&refused), refusal: Box::new(refused) }
+    }
+}
+
 /// Converts the outcome of a call to the result the agent gets.
 pub(super) fn outcome(outcome: CallOutcome) -> Raw {
     match outcome {

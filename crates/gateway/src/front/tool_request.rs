@@ -1,5 +1,6 @@
 //! `tools/call` split into its parts, each still the text the client sent.
 
+use domain::json;
 use domain::tool::FULL_NAME_BYTES_MAX;
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
@@ -21,8 +22,9 @@ impl ToolRequest {
             .params
             .as_deref()
             .ok_or_else(|| ErrorObject::invalid_params("tools/call requires params"))?;
-        let members = ObjectMembers::parse(params)
-            .map_err(|error| ErrorObject::invalid_params(format!("tools/call: {error}")))?;
+        let members = ObjectMembers::parse(params).map_err(|error| {
+            ErrorObject::invalid_params(format!("tools/call: {}", json::explain(&error)))
+        })?;
         let name = members.get("name").and_then(|name| serde_json::from_str(name).ok());
         let name: String =
             name.ok_or_else(|| ErrorObject::invalid_params("tools/call: name must be a string"))?;

@@ -87,7 +87,9 @@ pub(super) fn class_of_refused(call: &Call, hints: Option<Hints>) -> Option<Clas
             declaration.stated().operation.max(Some(hinted))
         }
         (Declared::Variant(variant, declaration), None) => {
-            intent::check_keys(*variant, declaration).ok().map(|intent| intent.operation)
+            intent::check_keys(*variant, &call.tool, declaration)
+                .ok()
+                .map(|intent| intent.operation)
         }
     }
 }

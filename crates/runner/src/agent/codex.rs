@@ -1,6 +1,7 @@
 //! Codex: `codex exec --json`. Its tools come from features and from the model's entry in its
 //! catalogue; both must be changed, and the catalogue is the installed program's own.
 
+use domain::json;
 use serde_json::{Value, json};
 
 use crate::agent::error::AgentError;
@@ -37,8 +38,9 @@ const READERS: [&str; 3] =
 /// Returns the catalogue of `codex debug models` with every model's own tools removed, or its
 /// fault.
 pub(super) fn tame(catalogue: &[u8]) -> Result<Vec<u8>, String> {
-    let mut catalogue: Value = serde_json::from_slice(catalogue)
-        .map_err(|error| format!("its model catalogue is not valid JSON: {error}"))?;
+    let mut catalogue: Value = serde_json::from_slice(catalogue).map_err(|error| {
+        format!("its model catalogue is not valid JSON: {}", json::explain(&error))
+    })?;
     let models = catalogue["models"].as_array_mut().filter(|models| !models.is_empty());
     for model in models.ok_or("its model catalogue has no models")? {
         let slug = text(&model["slug"]).to_owned();

@@ -1,6 +1,7 @@
 //! OpenCode: `opencode run --format json`, with its config in a variable. No file of the workspace
 //! is touched.
 
+use domain::json;
 use serde_json::{Map, Value, json};
 use workflow::ProgramRules;
 
@@ -77,7 +78,10 @@ fn config(input: &LaunchInput) -> Result<Map<String, Value>, AgentError> {
         && let Some(text) = input.var(CONFIG)
     {
         let person = serde_json::from_str(text).map_err(|error| {
-            AgentError::BadOption(format!("{CONFIG} is not valid JSON: {error}"))
+            AgentError::BadOption(format!(
+                "{CONFIG} is not valid JSON: {}",
+                json::explain_in_file(&error)
+            ))
         })?;
         lay_over(&mut config, person);
     }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use domain::json;
 use serde_json::Value;
 
 use crate::agent::error::AgentError;
@@ -96,7 +97,7 @@ fn text(path: &Path) -> Result<Option<String>, AgentError> {
 fn settings(path: &Path, text: &str) -> Result<Value, AgentError> {
     serde_json::from_str(&without_comments(text)).map_err(|error| AgentError::Unreadable {
         path: path.to_owned(),
-        cause: format!("not valid JSON: {error}"),
+        cause: format!("not valid JSON, {}", json::explain_in_file(&error)),
     })
 }
 

@@ -1,6 +1,7 @@
 //! An answer of a Chat Completions server, assembled from its bytes as they arrive, as events or
 //! one object. Reads no socket; the boundaries of the chunks make no difference.
 
+use domain::json;
 use mcp::sse;
 use serde_json::Value;
 
@@ -316,7 +317,7 @@ fn filled(value: &Value) -> Option<&str> {
 }
 
 fn rubbish(error: serde_json::Error) -> AnswerFault {
-    AnswerFault::Rubbish(error.to_string())
+    AnswerFault::Rubbish(json::explain(&error))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::json;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use mcp::client::{self, List};
@@ -127,7 +128,7 @@ pub(super) fn arguments(text: &str) -> Result<String, String> {
     let fault = match read {
         Ok(_) if text.starts_with('{') => return Ok(text.to_owned()),
         Ok(_) => "expected an object".to_owned(),
-        Err(fault) => fault.to_string(),
+        Err(error) => json::explain(&error),
     };
     let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     Err(format!("the arguments are not valid JSON: {fault}. They were: {shown}"))

@@ -1,22 +1,19 @@
-//! `retrieve_tools` and `describe_tool`: find the callable tools and show their parameters.
+//! `retrieve_tools`: finds the callable tools and shows how to call them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
-use domain::policy::{self, Addressee, Lock, Obstacle};
-use domain::tool::{Tool, ToolName};
-use domain::trust::UNSEEN;
-use domain::{Caller, Code, Refusal, signature};
+use domain::policy::{Addressee, Obstacle};
+use domain::tool::Tool;
+use domain::{Caller, Refusal, signature};
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::fit::{Entry, Fit, Fitted};
 use crate::front::discovery::notice::{self, EmptySearch};
-use crate::front::discovery::parameters::parameters;
+use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::reply;
 use crate::limits;
 
@@ -29,23 +26,18 @@ const QUERY_CHARS_MAX: usize = 500;
 /// The longest annotations in a compact result; the five members that exist have some 150.
 const ANNOTATIONS_BYTES_MAX: usize = 500;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RetrieveParameters {
-    query: String,
-    #[serde(default)]
-    limit: Option<serde_json::Value>,
-    #[serde(default)]
-    detail: Option<String>,
-    #[serde(default)]
-    read_only_only: bool,
-    #[serde(default)]
-    exclude_destructive: bool,
-    #[serde(default)]
-    exclude_open_world: bool,
-    #[serde(default)]
-    include_disabled: bool,
-}
+static RETRIEVE_TOOLS: OwnTool = OwnTool {
+    parameters: &[
+        "query",
+        "limit",
+        "detail",
+        "read_only_only",
+        "exclude_destructive",
+        "exclude_open_world",
+        "include_disabled",
+    ],
+    example: r#"{"query":"read a file","limit":5}"#,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DetailLevel {
@@ -74,32 +66,36 @@ pub(super) fn retrieve(
     arguments: &RawValue,
     limits: AnswerLimits,
 ) -> Result<RetrievedTools, Refusal> {
-    let retrieve: RetrieveParameters = parameters(arguments)?;
-    let asked = check_limit(retrieve.limit.as_ref())?;
+    let parameters = Parameters::parse(arguments, &RETRIEVE_TOOLS)?;
+    let query = parameters.required_text("query", "a string that says what you want to do")?;
+    let asked = parameters.number("limit", 1..=limits::SEARCH_LIMIT_MAX)?;
+    let asked = asked.map(|limit| usize::try_from(limit).unwrap_or(1));
     let limit = asked.unwrap_or(limits.tools as usize);
-    let detail = check_detail(retrieve.detail.as_deref())?;
-    let filter = ToolFilter {
-        read_only_only: retrieve.read_only_only,
-        exclude_destructive: retrieve.exclude_destructive,
-        exclude_open_world: retrieve.exclude_open_world,
+    let detail = match parameters.choice("detail", &["compact", "full"])? {
+        Some("full") => DetailLevel::Full,
+        _ => DetailLevel::Compact,
     };
-    let hits = catalog.search(caller, &retrieve.query, limit, filter);
+    let filter = ToolFilter {
+        read_only_only: parameters.flag("read_only_only")?,
+        exclude_destructive: parameters.flag("exclude_destructive")?,
+        exclude_open_world: parameters.flag("exclude_open_world")?,
+    };
+    let with_locked = parameters.flag("include_disabled")?;
+    let hits = catalog.search(caller, &query, limit, filter);
     let response_max = limits.response as usize;
-    let around = answer(&[], &retrieve.query).write_text().chars().count();
+    let around = answer(&[], &query).write_text().chars().count();
     let fit = Fit { detail, asked: asked.is_some(), around, response_max };
     let Fitted { entries, note } = fit.results(hits.iter().map(|hit| entry(hit, detail)).collect());
-    let mut answer = answer(&entries, &retrieve.query);
-    if retrieve.include_disabled {
+    let mut answer = answer(&entries, &query);
+    if with_locked {
         let most = limit.min(limits::LOCKED_SHOWN_MAX);
-        let locked = catalog.search_locked(caller, &retrieve.query, most, filter);
+        let locked = catalog.search_locked(caller, &query, most, filter);
         show_locked(&mut answer, &locked, |answer| fit.fits(answer));
     }
-    let shows_locked = retrieve.include_disabled;
-    let query = retrieve.query.as_str();
     // The locked tools are counted only here, so that a search with hits costs nothing more.
-    let nothing = entries
-        .is_empty()
-        .then(|| EmptySearch { catalog, caller, query, filter, shows_locked }.notice());
+    let nothing = entries.is_empty().then(|| {
+        EmptySearch { catalog, caller, query: &query, filter, shows_locked: with_locked }.notice()
+    });
     let not_ready = notice::servers_not_ready(catalog, caller);
     let sentences: Vec<String> = [note, nothing, not_ready].into_iter().flatten().collect();
     let notice = sentences.join(" ");
@@ -107,7 +103,7 @@ pub(super) fn retrieve(
         answer.set("notice", quote(&notice));
     }
     let document = reply::document(&answer.write_text());
-    Ok(RetrievedTools { document, with_locked: retrieve.include_disabled })
+    Ok(RetrievedTools { document, with_locked })
 }
 
 fn answer(entries: &[String], query: &str) -> ObjectMembers<'static> {
@@ -159,31 +155,6 @@ fn locked_entry(hit: &LockedHit<'_>) -> String {
     entry.write_text()
 }
 
-fn check_limit(given: Option<&serde_json::Value>) -> Result<Option<usize>, Refusal> {
-    let Some(given) = given.filter(|given| !given.is_null()) else {
-        return Ok(None);
-    };
-    match given.as_u64() {
-        Some(limit @ 1..=limits::SEARCH_LIMIT_MAX) => Ok(Some(usize::try_from(limit).unwrap_or(1))),
-        _ => Err(Refusal::invalid_arguments(format!(
-            "limit must be a whole number from 1 to {}, got {given}",
-            limits::SEARCH_LIMIT_MAX
-        ))
-        .with(json!({"provided": given, "min": 1, "max": limits::SEARCH_LIMIT_MAX}))),
-    }
-}
-
-fn check_detail(given: Option<&str>) -> Result<DetailLevel, Refusal> {
-    match given {
-        None | Some("compact") => Ok(DetailLevel::Compact),
-        Some("full") => Ok(DetailLevel::Full),
-        Some(other) => Err(Refusal::invalid_arguments(format!(
-            "detail must be compact or full, got '{other}'"
-        ))
-        .with(json!({"provided": other, "valid_values": ["compact", "full"]}))),
-    }
-}
-
 fn entry(hit: &Hit<'_>, detail: DetailLevel) -> Entry {
     let full = (detail == DetailLevel::Full).then(|| full_entry(hit));
     Entry { compact: compact_entry(hit), full }
@@ -220,60 +191,6 @@ fn compact_entry(hit: &Hit<'_>) -> String {
     }
     entry.set("call_with", quote(tool.hints.class().variant()));
     entry.write_text()
-}
-
-/// Returns the full definitions, under the names the gate uses for them.
-pub(super) fn describe(
-    catalog: &Catalog,
-    caller: &Caller,
-    arguments: &RawValue,
-) -> Result<Raw, Refusal> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Describe {
-        tool_ids: Vec<String>,
-    }
-    let Describe { tool_ids } = parameters(arguments)?;
-    if tool_ids.is_empty() || tool_ids.len() > limits::DESCRIBE_MAX {
-        let message = format!(
-            "tool_ids must list 1 to {} names, got {}",
-            limits::DESCRIBE_MAX,
-            tool_ids.len()
-        );
-        return Err(Refusal::invalid_arguments(message));
-    }
-    let tools = tool_ids
-        .iter()
-        .map(|id| describe_one(catalog, caller, id))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(reply::document(&format!(r#"{{"tools":[{}]}}"#, tools.join(","))))
-}
-
-fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, Refusal> {
-    let name = ToolName::parse(id)?;
-    let seen = |tool: &ToolName| caller.sees_tool(&tool.server, &tool.tool);
-    let Some((server, tool)) = catalog.tool(&name).filter(|_| seen(&name)) else {
-        let near = catalog.near(caller, &name);
-        return Err(Refusal::new(Code::ToolNotFound, format!("tool '{name}' not found"))
-            .with(json!({"name": id, "near": near})));
-    };
-    // A tool that may not be called is not described either: its text may be the untrusted part.
-    if let Lock::Locked(status) = server.lock(&tool.name) {
-        return Err(policy::blocked(&name, status, Addressee::Discovery));
-    }
-    let name = full_name(&server.name, tool);
-    let definition = ObjectMembers::parse(tool.definition());
-    let mut described = ObjectMembers::default();
-    described.set("name", name);
-    described.set("server", quote(&server.name));
-    for (member, value) in definition.iter().flat_map(ObjectMembers::iter) {
-        // Members outside the fingerprint were approved by nobody.
-        if !matches!(member, "name" | "server" | "call_with") && !UNSEEN.contains(&member) {
-            described.set(member, value);
-        }
-    }
-    described.set("call_with", quote(tool.hints.class().variant()));
-    Ok(described.write_text())
 }
 
 fn full_name(server: &str, tool: &Tool) -> String {

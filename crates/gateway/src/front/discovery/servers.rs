@@ -10,43 +10,45 @@ use domain::policy::{Lock, Obstacle};
 use domain::tool::Tool;
 use domain::{Caller, Code, Refusal, near};
 use mcp::message::Raw;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::parameters::parameters;
+use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::reply;
+
+static UPSTREAM_SERVERS: OwnTool = OwnTool {
+    parameters: &["operation", "name"],
+    example: r#"{"operation":"get","name":"server"}"#,
+};
 
 pub(super) fn answer(
     catalog: &Catalog,
     caller: &Caller,
     arguments: &RawValue,
 ) -> Result<Raw, Refusal> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Parameters {
-        #[serde(default)]
-        operation: Option<String>,
-        #[serde(default)]
-        name: Option<String>,
-    }
-    let Parameters { operation, name } = parameters(arguments)?;
-    let found = match (operation.as_deref(), name) {
-        (Some("list") | None, None) => servers(catalog, caller),
+    const NAME: &str = "the name of a server, as a string";
+    let parameters = Parameters::parse(arguments, &UPSTREAM_SERVERS)?;
+    let operation = parameters.choice("operation", &["list", "get"]).map_err(only_persons)?;
+    let name = parameters.text("name", NAME)?;
+    let found = match (operation, name) {
         (Some("get") | None, Some(name)) => vec![server(catalog, caller, &name)?],
-        (Some("list"), Some(_)) => servers(catalog, caller),
         (Some("get"), None) => {
-            return Err(Refusal::invalid_arguments("name is required for operation 'get'"));
+            let message = "name is required for operation 'get'".to_owned();
+            return Err(Refusal { message, ..parameters.missing("name", NAME) });
         }
-        (Some(other), _) => {
-            return Err(Refusal::invalid_arguments(format!(
-                "operation must be list or get, got '{other}'; only a person can change servers, \
-                 with the CLI or the REST API"
-            ))
-            .with(json!({"provided": other, "valid_values": ["list", "get"]})));
-        }
+        (_, _) => servers(catalog, caller),
     };
     Ok(reply::document(&json!({"servers": found}).to_string()))
+}
+
+/// Adds that agents cannot change servers, which is what another operation would do.
+fn only_persons(refusal: Refusal) -> Refusal {
+    let message = format!(
+        "{}; only a person can change servers, with the CLI or the REST API",
+        refusal.message
+    );
+    Refusal { message, ..refusal }
 }
 
 /// A server as shown to callers that may see it.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use domain::Code;
-use domain::json::Object;
+use domain::json::{self, Object};
 use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -99,7 +99,8 @@ impl Relay {
     async fn prepare(&self, request: &Request) -> Result<PreparedCall, ErrorObject> {
         let parsed = ToolRequest::parse(request)?;
         let arguments = Object::parse(parsed.arguments.get()).map_err(|error| {
-            ErrorObject::invalid_params(format!("arguments are not valid JSON: {error}"))
+            let why = json::explain(&error);
+            ErrorObject::invalid_params(format!("arguments are not valid JSON: {why}"))
         })?;
         let tool = ToolName { server: self.name.to_string(), tool: parsed.name.clone() };
         if self.gateway.catalog().tool(&tool).is_none() {

@@ -182,7 +182,8 @@ impl Journal {
         let found: ReadLine = serde_json::from_slice(line).map_err(|error| {
             let name = self.path.display();
             let words = String::from_utf8_lossy(&line[..line.len().min(24)]).into_owned();
-            StoreError::CorruptJournal(format!("'{name}', line starting with '{words}': {error}"))
+            let why = domain::json::explain(&error);
+            StoreError::CorruptJournal(format!("'{name}', line starting with '{words}': {why}"))
         })?;
         let (mut started, mut ended) = (found.started, found.ended);
         if let Some(started) = &mut started {

@@ -32,7 +32,9 @@ fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
     let hash: Option<String> = row.get(5)?;
     let issued_at = row.get(6)?;
     let parsed = move || {
-        let unreadable = |error| StoreError::Corrupt(format!("journal entry {entry}: {error}"));
+        let unreadable = |error| {
+            StoreError::Corrupt(format!("journal entry {entry}: {}", domain::json::explain(&error)))
+        };
         let started = started.map(|text| serde_json::from_str::<CallStart>(&text)).transpose();
         let mut started = started.map_err(unreadable)?;
         if let Some(started) = &mut started {

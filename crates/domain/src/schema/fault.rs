@@ -1,0 +1,371 @@
+//! A fault of the arguments in plain words: which parameter, what the tool expects, what it got.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::paths::LocationSegment;
+use jsonschema::{JsonType, ValidationError};
+use serde_json::{Value, json};
+
+use super::example;
+use crate::near;
+use crate::refusal::{self, Refusal};
+
+/// Faults reported at once, so that a hopeless call does not get a page of them.
+const FAULTS_MAX: usize = 5;
+
+/// The values or forms that one fault lists.
+const CHOICES_MAX: usize = 20;
+
+/// Characters of a pattern, a choice or a name that a fault repeats.
+const QUOTED_CHARS_MAX: usize = 100;
+
+/// The advice of a schema to somebody who sent wrong arguments.
+pub(super) struct Advice {
+    /// Correct arguments.
+    example: Option<Value>,
+    /// The names of the parameters.
+    parameters: Vec<String>,
+}
+
+impl Advice {
+    pub(super) fn of(schema: &Value) -> Advice {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let names = properties.into_iter().flat_map(|properties| properties.keys());
+        Advice {
+            example: example::arguments(schema),
+            parameters: names.take(CHOICES_MAX).map(|name| shorten(name)).collect(),
+        }
+    }
+}
+
+/// Describes the faults, and shows correct arguments if the schema says what they are.
+pub(super) fn refusal<'a>(
+    faults: impl Iterator<Item = ValidationError<'a>>,
+    advice: &Advice,
+) -> Refusal {
+    let faults: Vec<Fault> =
+        faults.take(FAULTS_MAX).map(|error| Fault::of(&error, &advice.parameters)).collect();
+    let words: Vec<&str> = faults.iter().map(|fault| fault.words.as_str()).collect();
+    let message = format!("invalid arguments: {}", words.join("; "));
+    let errors: Vec<Value> = faults.iter().map(Fault::to_json).collect();
+    let refusal = Refusal::invalid_arguments(message).with(json!({"errors": errors}));
+    match &advice.example {
+        Some(example) => refusal.with_member("example", example.clone()),
+        None => refusal,
+    }
+}
+
+struct Fault {
+    /// A JSON pointer into the arguments.
+    path: String,
+    words: String,
+    expected: String,
+    provided: Option<Value>,
+}
+
+impl Fault {
+    fn of(error: &ValidationError<'_>, parameters: &[String]) -> Fault {
+        let (path, name) = (error.instance_path().to_string(), name(error));
+        if let Kind::Required { property } = error.kind() {
+            let property = property.as_str().unwrap_or_default();
+            return Fault {
+                path: format!("{path}/{}", property.replace('~', "~0").replace('/', "~1")),
+                words: format!("{} is required", member(&name, property)),
+                expected: "a value".to_owned(),
+                provided: None,
+            };
+        }
+        if let Kind::AdditionalProperties { unexpected }
+        | Kind::UnevaluatedProperties { unexpected } = error.kind()
+        {
+            return Fault::unknown(path, &name, unexpected, parameters);
+        }
+        let expected = expected(error);
+        let provided = refusal::shown(error.instance());
+        let name = if name.is_empty() { "the value of args" } else { &name };
+        let words = format!("{name} must be {expected}, got {provided}");
+        Fault { path, words, expected, provided: Some(provided) }
+    }
+
+    /// Describes members that the schema does not allow.
+    fn unknown(path: String, name: &str, unexpected: &[String], parameters: &[String]) -> Fault {
+        let quoted: Vec<String> = unexpected.iter().map(|name| format!("'{name}'")).collect();
+        let plural = if quoted.len() == 1 { "" } else { "s" };
+        let is_parameter = name.is_empty() && !parameters.is_empty();
+        let expected = match is_parameter {
+            true => parameters.join(", "),
+            false => "only members that the tool's input schema names".to_owned(),
+        };
+        let near = match unexpected {
+            [one] => near::names(one, parameters.iter().map(String::as_str), 1),
+            _ => Vec::new(),
+        };
+        let words = match (name, near.as_slice()) {
+            ("", []) if is_parameter => {
+                format!("unknown parameter{plural} {}: expected {expected}", list(&quoted))
+            }
+            ("", near) => {
+                format!("unknown parameter{plural} {}{}", list(&quoted), near::hint(near))
+            }
+            (name, _) => format!("{name} has unknown member{plural} {}", list(&quoted)),
+        };
+        Fault { path, words, expected, provided: None }
+    }
+
+    fn to_json(&self) -> Value {
+        let Fault { path, words, expected, provided } = self;
+        let mut fault = json!({"path": path, "reason": words, "expected": expected});
+        if let Some(provided) = provided {
+            fault["provided"] = provided.clone();
+        }
+        fault
+    }
+}
+
+/// Returns the parameter's name as in `a.b[0]`; nothing for the arguments as a whole.
+fn name(error: &ValidationError<'_>) -> String {
+    error.instance_path().into_iter().fold(String::new(), |name, segment| match segment {
+        LocationSegment::Property(property) => member(&name, &property),
+        LocationSegment::Index(index) => format!("{name}[{index}]"),
+    })
+}
+
+fn member(object: &str, name: &str) -> String {
+    let name = shorten(name);
+    if object.is_empty() { name } else { format!("{object}.{name}") }
+}
+
+/// Returns a noun phrase for the rule that the value breaks.
+fn expected(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        Kind::Type { kind } => types(kind),
+        Kind::Enum { options } => match options.as_array() {
+            Some(options) => format!("one of {}", list(options)),
+            None => "one of the tool's own values".to_owned(),
+        },
+        Kind::Constant { expected_value } => shorten(&expected_value.to_string()),
+        Kind::Minimum { limit } => format!("at least {limit}"),
+        Kind::Maximum { limit } => format!("at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("more than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("less than {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("a multiple of {multiple_of}"),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => forms(context),
+        kind => of_its_content(kind),
+    }
+}
+
+/// Returns a noun phrase for a rule on the inside of a string, a list or an object.
+fn of_its_content(kind: &Kind) -> String {
+    let count = |kind: &str, bound: &str, limit: u64, part: &str| {
+        format!("{kind} of {bound} {limit} {part}{}", if limit == 1 { "" } else { "s" })
+    };
+    match kind {
+        Kind::MinLength { limit } => count("a string", "at least", *limit, "character"),
+        Kind::MaxLength { limit } => count("a string", "at most", *limit, "character"),
+        Kind::MinItems { limit } => count("a list", "at least", *limit, "item"),
+        Kind::MaxItems { limit } => count("a list", "at most", *limit, "item"),
+        Kind::AdditionalItems { limit } => count("a list", "at most", *limit as u64, "item"),
+        Kind::MinProperties { limit } => count("an object", "at least", *limit, "member"),
+        Kind::MaxProperties { limit } => count("an object", "at most", *limit, "member"),
+        Kind::Pattern { pattern } => {
+            format!("a string that matches the pattern {}", shorten(pattern))
+        }
+        Kind::Format { format } => format!("a string in the format {}", shorten(format)),
+        Kind::ContentEncoding { content_encoding } => {
+            format!("a string encoded as {}", shorten(content_encoding))
+        }
+        Kind::ContentMediaType { content_media_type } => {
+            format!("a string that contains {}", shorten(content_media_type))
+        }
+        Kind::UniqueItems => "a list without repeated items".to_owned(),
+        Kind::Contains => "a list with an item of the form that the tool requires".to_owned(),
+        Kind::UnevaluatedItems { .. } => "a list without further items".to_owned(),
+        Kind::PropertyNames { error } => {
+            format!("an object in which each name is {}", expected(error))
+        }
+        Kind::OneOfMultipleValid { .. } => {
+            "of exactly one of the forms that the tool accepts".to_owned()
+        }
+        Kind::FalseSchema => "absent".to_owned(),
+        Kind::Not { .. } => "of a form that the tool does not exclude".to_owned(),
+        _ => "of the form that the tool's input schema describes".to_owned(),
+    }
+}
+
+/// Joins the rules of the alternatives, if each rejects the value as a whole.
+fn forms(context: &[Vec<ValidationError<'static>>]) -> String {
+    let whole = |errors: &Vec<ValidationError<'static>>| match errors.first()?.kind() {
+        Kind::Type { .. } | Kind::Enum { .. } | Kind::Constant { .. } => {
+            errors.first().map(expected)
+        }
+        _ => None,
+    };
+    let rules: Option<Vec<String>> = context.iter().take(CHOICES_MAX).map(whole).collect();
+    match rules {
+        Some(rules) if !rules.is_empty() => rules.join(" or "),
+        Some(_) | None => "of one of the forms that the tool accepts".to_owned(),
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => type_words(*kind).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(type_words).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn type_words(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Null => "null",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::String => "a string",
+        JsonType::Array => "a list",
+        JsonType::Object => "an object",
+    }
+}
+
+fn list(items: &[impl ToString]) -> String {
+    let shown: Vec<String> =
+        items.iter().take(CHOICES_MAX).map(|item| shorten(&item.to_string())).collect();
+    let more = if items.len() > CHOICES_MAX { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Object;
+    use crate::schema::{Schema, SchemaVerdict};
+
+    fn refusal(schema: &Value, arguments: &Value) -> Refusal {
+        let arguments = Object::parse(&arguments.to_string()).unwrap().unwrap();
+        match Schema::compile(Some(&schema.to_string())).check(&arguments) {
+            SchemaVerdict::Faulty(refusal) => refusal,
+            other => panic!("{schema} {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_rule_has_plain_words() {
+        for (rule, value, words) in [
+            (json!({"type": "integer"}), json!("x"), "a must be a whole number, got \"x\""),
+            (json!({"type": "boolean"}), json!(1), "a must be true or false, got 1"),
+            (
+                json!({"type": ["array", "null"]}),
+                json!({"b": 1}),
+                "a must be null or a list, got {\"b\":1}",
+            ),
+            (
+                json!({"enum": ["new", "append", 3]}),
+                json!("old"),
+                "a must be one of \"new\", \"append\", 3, got \"old\"",
+            ),
+            (json!({"const": "x"}), json!("y"), "a must be \"x\", got \"y\""),
+            (json!({"minimum": 3}), json!(1), "a must be at least 3, got 1"),
+            (json!({"maximum": 3}), json!(9), "a must be at most 3, got 9"),
+            (json!({"exclusiveMinimum": 3}), json!(3), "a must be more than 3, got 3"),
+            (json!({"exclusiveMaximum": 3}), json!(3), "a must be less than 3, got 3"),
+            (json!({"multipleOf": 5}), json!(3), "a must be a multiple of 5, got 3"),
+            (
+                json!({"minLength": 1}),
+                json!(""),
+                "a must be a string of at least 1 character, got \"\"",
+            ),
+            (
+                json!({"maxLength": 2}),
+                json!("abc"),
+                "a must be a string of at most 2 characters, got \"abc\"",
+            ),
+            (json!({"minItems": 2}), json!([1]), "a must be a list of at least 2 items, got [1]"),
+            (json!({"maxItems": 0}), json!([1]), "a must be a list of at most 0 items, got [1]"),
+            (
+                json!({"uniqueItems": true}),
+                json!([1, 1]),
+                "a must be a list without repeated items, got [1,1]",
+            ),
+            (
+                json!({"pattern": "^a+$"}),
+                json!("b"),
+                "a must be a string that matches the pattern ^a+$, got \"b\"",
+            ),
+            (
+                json!({"anyOf": [{"type": "string"}, {"type": "array"}]}),
+                json!(7),
+                "a must be a string or a list, got 7",
+            ),
+            (
+                json!({"oneOf": [{"required": ["x"]}, {"type": "array"}]}),
+                json!({}),
+                "a must be of one of the forms that the tool accepts, got {}",
+            ),
+            (
+                json!({"properties": {"b": {"items": {"type": "string"}}}}),
+                json!({"b": ["x", 7]}),
+                "a.b[1] must be a string, got 7",
+            ),
+            (json!({"required": ["b"]}), json!({}), "a.b is required"),
+            (
+                json!({"properties": {"b": {}}, "additionalProperties": false}),
+                json!({"c": 1, "d": 2}),
+                "a has unknown members 'c', 'd'",
+            ),
+            (
+                json!({"not": {"type": "null"}}),
+                json!(null),
+                "a must be of a form that the tool does not exclude, got null",
+            ),
+            (json!(false), json!(1), "a must be absent, got 1"),
+        ] {
+            let refusal = refusal(&json!({"properties": {"a": rule}}), &json!({"a": value}));
+            assert_eq!(refusal.message, format!("invalid arguments: {words}"));
+            assert_eq!(refusal.details["errors"][0]["reason"], words);
+        }
+    }
+
+    #[test]
+    fn details_name_path_and_rule_and_show_correct_arguments() {
+        let schema = json!({
+            "properties": {
+                "path": {"type": "string", "examples": ["/tmp/notes.md"]},
+                "mode": {"enum": ["new", "append"]},
+                "count": {"type": "integer", "minimum": 3},
+            },
+            "required": ["path", "mode", "count"],
+            "additionalProperties": false,
+        });
+        let refusal = refusal(&schema, &json!({"path": 7, "mode": "new", "x": 1}));
+        assert_eq!(
+            refusal.details,
+            json!({
+                "errors": [
+                    {"path": "/count", "reason": "count is required", "expected": "a value"},
+                    {"path": "/path", "reason": "path must be a string, got 7",
+                     "expected": "a string", "provided": 7},
+                    {"path": "", "reason": "unknown parameter 'x': expected path, mode, count",
+                     "expected": "path, mode, count"},
+                ],
+                "example": {"path": "/tmp/notes.md", "mode": "new", "count": 3},
+            }),
+            "{:#}",
+            refusal.details
+        );
+    }
+
+    #[test]
+    fn a_large_value_is_not_repeated() {
+        let refusal = refusal(
+            &json!({"properties": {"a": {"type": "integer"}, "b": {"pattern": "x".repeat(5000)}}}),
+            &json!({"a": "y".repeat(100_000), "b": ["y".repeat(100_000)]}),
+        );
+        assert!(refusal.message.len() < 1000, "{}", refusal.message);
+        assert!(refusal.details.to_string().len() < 3000);
+    }
+}
