@@ -21,6 +21,8 @@ pub struct Client {
     pub welcome: Value,
     /// Methods of received notifications, in order.
     pub heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
+    /// Parameters of received requests, in order.
+    pub asked: tokio::sync::Mutex<mpsc::UnboundedReceiver<Value>>,
 }
 
 /// The client's responses to the server's requests: `(method, result)`.
@@ -29,6 +31,7 @@ pub type Answers = Vec<(&'static str, Value)>;
 pub struct ClientSide {
     answers: Mutex<Answers>,
     heard: mpsc::UnboundedSender<String>,
+    asked: mpsc::UnboundedSender<Value>,
 }
 
 impl Client {
@@ -38,14 +41,17 @@ impl Client {
         answers: Answers,
         connect: impl FnOnce(Arc<dyn Service>) -> Peer,
     ) -> Client {
-        let (sender, heard) = mpsc::unbounded_channel();
-        let peer = connect(Arc::new(ClientSide { answers: Mutex::new(answers), heard: sender }));
+        let (hear, heard) = mpsc::unbounded_channel();
+        let (note, asked) = mpsc::unbounded_channel();
+        let answers = Mutex::new(answers);
+        let peer = connect(Arc::new(ClientSide { answers, heard: hear, asked: note }));
         let info = json!({"name": "testkit", "version": "1"});
         let welcome = handshake::initialize(&peer, &info, &to_raw(&capabilities), PATIENCE)
             .await
             .expect("the server answers initialize");
         let welcome = serde_json::from_str(welcome.result.get()).expect("the answer is JSON");
-        Client { peer, welcome, heard: tokio::sync::Mutex::new(heard) }
+        let (heard, asked) = (tokio::sync::Mutex::new(heard), tokio::sync::Mutex::new(asked));
+        Client { peer, welcome, heard, asked }
     }
 
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
@@ -107,6 +113,7 @@ impl Service for ClientSide {
         request: Request,
         _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+        let _ = self.asked.send(request.params().unwrap_or_default());
         let answers = self.answers.lock().unwrap();
         let answer = answers.iter().find(|(method, _)| *method == request.method);
         let answer = match answer {

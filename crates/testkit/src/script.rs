@@ -275,9 +275,11 @@ async fn progress(count: u64, params: &Raw, incoming: &RequestContext) -> Result
     Ok(echo(params))
 }
 
+/// Requests `ask` with the params `with` from the client, and returns its answer.
 async fn ask(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let method = what["ask"].as_str().unwrap_or("roots/list");
-    let answer = incoming.peer.request(Ask::new(method, None, Duration::from_secs(10))).await;
+    let params = what.get("with").map(to_raw);
+    let answer = incoming.peer.request(Ask::new(method, params, Duration::from_secs(10))).await;
     match answer {
         Ok(answer) => Ok(to_raw(&json!({"content": [{"type": "text", "text": answer.get()}]}))),
         Err(error) => Ok(to_raw(

@@ -181,6 +181,33 @@ async fn decisions_made_on_the_page_apply_to_clients() {
     drive(&gate, "decide.mjs", json!({}), act).await;
 }
 
+#[tokio::test]
+async fn all_that_waits_is_approved_by_one_decision() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let list = |says: &str, other: &str| {
+        json!([
+            {"name": "one", "description": says}, {"name": "two", "description": says},
+            {"name": "three", "description": other}, {"name": "four", "description": other},
+        ])
+    };
+    let mut before = list("Says something", "Something else");
+    let grow =
+        json!({"name": "grow", "x-do": {"become": list("Says another thing", "Something new")}});
+    before.as_array_mut().unwrap().push(grow);
+    let gate = Gate::scripted(before).await;
+    gate.ready("s").await;
+    let client = gate.http().await;
+    requested_call(&client, &json!({"operation": "write", "tool": "s:grow", "args": {}})).await;
+    gate.server_when("s", |entry| entry["pending"] == 4).await;
+    let act = async |what: &str, args: Value| match what {
+        "call" => requested_call(&client, &args).await,
+        what => nothing(what, args).await,
+    };
+    drive(&gate, "approve.mjs", json!({}), act).await;
+}
+
 /// Sends a raw request: a caller that is not admitted has no client.
 async fn call_as(gate: &Gate, token: &str) -> Value {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

@@ -3,10 +3,11 @@
 mod approval;
 mod environment;
 mod questions;
-mod review;
+pub(super) mod review;
 
 use std::path::Path;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::gate::Gate;
 use testkit::program::stdout;
@@ -37,6 +38,14 @@ while [ $n -lt "$1" ]; do printf '%s\n' "$ping"; n=$((n + 1)); done
 exec sleep 1000
 "#;
 
+/// Answers the other lists from the files `prompts` and `templates`.
+const LISTS: &str = r#"
+while hear; do case $line in
+    *'"prompts/list"'*) answer prompts ;;
+    *'"resources/templates/list"'*) answer templates ;;
+esac; done
+"#;
+
 /// Writes the files of a server made of `GREETS` and another script.
 fn written(dir: &Path, name: &str, script: &str, files: &[(&str, &str)]) -> Value {
     let folder = dir.join(name);
@@ -53,14 +62,20 @@ fn written(dir: &Path, name: &str, script: &str, files: &[(&str, &str)]) -> Valu
     json!({"command": "sh", "args": ["-c", format!("{GREETS}{script}"), folder]})
 }
 
-/// Starts a gate with an honest server and a quarantined one that floods it with pings.
-async fn flooded(pings: usize, id_bytes: usize) -> Gate {
+/// Returns a quarantined server that floods the gate with pings.
+pub(super) fn floods(dir: &Path, pings: usize, id_bytes: usize) -> Value {
     let ping = json!({"jsonrpc": "2.0", "id": "x".repeat(id_bytes), "method": "ping"}).to_string();
+    let mut floods = written(dir, "floods", FLOODS, &[("ping", &ping)]);
+    floods["args"].as_array_mut().unwrap().push(pings.to_string().into());
+    floods["quarantined"] = true.into();
+    floods
+}
+
+/// Starts a gate with an honest server and one that floods it with pings.
+async fn flooded(pings: usize, id_bytes: usize) -> Gate {
     let servers = |dir: &Path| {
-        let mut floods = written(dir, "floods", FLOODS, &[("ping", &ping)]);
-        floods["args"].as_array_mut().unwrap().push(pings.to_string().into());
-        floods["quarantined"] = true.into();
-        json!({"good": scripted(dir, "good", &json!([{"name": "t"}])), "floods": floods})
+        let good = scripted(dir, "good", &json!([{"name": "t"}]));
+        json!({"good": good, "floods": floods(dir, pings, id_bytes)})
     };
     let gate = Gate::start(servers, json!({})).await;
     gate.server_when("floods", |entry| entry["tool_count"] == 1).await;
@@ -91,16 +106,24 @@ async fn long_flood_of_pings_with_large_ids_takes_little_memory() {
     assert!(memory < 150_000, "{memory} kB");
 }
 
-#[tokio::test]
-async fn a_definition_beyond_its_bounds_is_left_out_alone() {
+/// Returns a list with this many definitions that are nested too deeply, as many that are too
+/// large, and a good one.
+pub(super) fn excessive(count: usize) -> Value {
     let deep = (0..100).fold(json!({}), |inner, _| json!({"a": inner}));
     let large = "x".repeat(300_000);
-    let tools = json!([
-        {"name": "deep", "x-deep": deep},
-        {"name": "large", "description": large},
-        {"name": "good"},
-    ]);
-    let gate = Gate::scripted(tools).await;
+    let named = |name: &str, n: usize| if n == 0 { name.to_owned() } else { format!("{name}{n}") };
+    let bad = (0..count).flat_map(|n| {
+        [
+            json!({"name": named("deep", n), "x-deep": deep}),
+            json!({"name": named("large", n), "description": large}),
+        ]
+    });
+    bad.chain([json!({"name": "good"})]).collect()
+}
+
+#[tokio::test]
+async fn a_definition_beyond_its_bounds_is_left_out_alone() {
+    let gate = Gate::scripted(excessive(1)).await;
     gate.ready("s").await;
     for path in ["/mcp/s/s", "/mcp/all"] {
         let listed = gate.http_at(path).await.request("tools/list", json!({})).await.unwrap();
@@ -183,4 +206,43 @@ async fn what_a_server_says_of_itself_is_bounded() {
     })
     .await;
     assert_eq!(info, json!({"name": &prose[..256], "version": "1"}));
+}
+
+/// Prompts, templates and instructions have the bounds of a tool's definition.
+#[tokio::test]
+async fn other_items_beyond_their_bounds_are_left_out_alone() {
+    let (large, deep) = ("x".repeat(300_000), (0..100).fold(json!({}), |inner, _| json!([inner])));
+    let items = json!([
+        {"name": "large", "uriTemplate": "large", "description": large},
+        {"name": "deep", "uriTemplate": "deep", "x-deep": deep},
+        {"name": "good", "uriTemplate": "good"},
+    ]);
+    let welcome = json!({"protocolVersion": "2025-11-25", "instructions": large,
+        "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
+        "serverInfo": {"name": "s", "version": "1"}});
+    let prompts = json!({"prompts": items});
+    let templates = json!({"resourceTemplates": items});
+    let texts = [welcome, prompts, templates].map(|text| text.to_string());
+    let files = [("welcome", &*texts[0]), ("prompts", &texts[1]), ("templates", &texts[2])];
+    let gate = Gate::start(|dir| json!({"s": written(dir, "s", LISTS, &files)}), json!({})).await;
+    gate.ready("s").await;
+    let (_, listed) = gate.rest(Method::GET, "/api/v1/servers/s/items", None).await;
+    let kept: Vec<(&str, &str)> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["kind"].as_str().unwrap(), item["name"].as_str().unwrap()))
+        .collect();
+    for kind in ["prompt", "template"] {
+        let names: Vec<&str> = kept.iter().filter(|(of, _)| *of == kind).map(|(_, n)| *n).collect();
+        assert_eq!(names, ["good"], "{kind}: {kept:?}");
+        let line = gate.log_line(&format!("kind=\"{kind}\" count=2")).await;
+        assert!(
+            line.contains("items are left out, the first because its definition has 300"),
+            "{line}"
+        );
+    }
+    assert!(kept.iter().all(|(kind, _)| *kind != "instructions"), "{kept:?}");
+    gate.log_line("kind=\"instructions\"").await;
+    assert_eq!(gate.http_at("/mcp/s/s").await.welcome.get("instructions"), None);
 }

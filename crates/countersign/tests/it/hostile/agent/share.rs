@@ -1,12 +1,19 @@
 //! Agents that try to use more than their share, or a token that was switched off.
 
 use std::future::ready;
+use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::client::{Client, code};
 use testkit::gate::{Gate, http_client};
+use testkit::upstream::scripted;
 use testkit::wait::eventually;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 /// The sessions that one token may have: half of all.
 const SHARE: usize = 2048;
@@ -44,6 +51,117 @@ async fn one_token_cannot_hold_all_sessions() {
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(refused.text().await.unwrap().contains("you have too many sessions"));
     assert_eq!(post(&gate, &honest, initialize()).await.status(), StatusCode::OK);
+}
+
+/// Half of the connections of a listener, and of the bytes of arguments in flight.
+const CONNECTIONS_SHARE: usize = 512;
+const BYTES_SHARE: usize = 32 * 1024 * 1024;
+
+/// Opens a connection on which this token is shown; returns it with the status of the answer.
+async fn connection(gate: &Gate, token: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(&gate.address).await.unwrap();
+    let host = &gate.address;
+    let head =
+        format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    (stream, String::from_utf8_lossy(&answer[9..]).into_owned())
+}
+
+#[tokio::test]
+async fn one_token_cannot_hold_all_connections() {
+    let gate = Gate::start(|_| json!({}), json!({})).await;
+    let (greedy, honest) = (token(&gate, "greedy").await, token(&gate, "honest").await);
+    let mut held = Vec::new();
+    for _ in 0..CONNECTIONS_SHARE {
+        let (stream, status) = connection(&gate, &greedy).await;
+        assert_ne!(status, "429");
+        held.push(stream);
+    }
+    assert_eq!(connection(&gate, &greedy).await.1, "429");
+    assert_ne!(connection(&gate, &honest).await.1, "429");
+    held.pop();
+    eventually(|| async { (connection(&gate, &greedy).await.1 != "429").then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn one_token_cannot_fill_the_gate_with_calls() {
+    let gate = Gate::scripted(json!([{"name": "hang", "x-do": "hang"}, {"name": "t"}])).await;
+    gate.ready("s").await;
+    let (greedy, honest) = (token(&gate, "greedy").await, token(&gate, "honest").await);
+    let greedy = Arc::new(gate.http_as(&greedy, "/mcp", json!({}), vec![]).await);
+    let honest = gate.http_as(&honest, "/mcp", json!({}), vec![]).await;
+    let large = json!({"x": "x".repeat(BYTES_SHARE / 4 - 100)});
+    let mut hanging = JoinSet::new();
+    for _ in 0..4 {
+        let (greedy, large) = (greedy.clone(), large.clone());
+        hanging.spawn(async move { greedy.two_key_call("write", "s:hang", large).await });
+    }
+    let code = async |client: &Client| {
+        let one_more = json!({"x": "x".repeat(1000)});
+        code(&client.two_key_call("write", "s:t", one_more).await).to_owned()
+    };
+    eventually(|| async {
+        let (_, begun) = gate.rest(Method::GET, "/api/v1/activity?tool=hang", None).await;
+        (begun["activities"].as_array()?.len() == 4).then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        assert_eq!(code(&greedy).await, "TOO_MANY_REQUESTS");
+    }
+    assert_eq!(code(&honest).await, "ok");
+    let path = "/api/v1/activity?status=blocked";
+    let (_, records) = gate.rest(Method::GET, path, None).await;
+    let records = records["activities"].as_array().unwrap();
+    assert_eq!(records.len(), 1, "once a minute: {records:?}");
+    assert_eq!(records[0]["agent"]["token"], "greedy");
+    hanging.shutdown().await;
+    eventually(|| async { (code(&greedy).await == "ok").then_some(()) }).await;
+}
+
+/// A token that fills the slots of a server and queues for more does not delay the next caller by
+/// its queue.
+#[tokio::test]
+async fn a_queue_for_a_server_is_not_one_tokens_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, until) = (dir.path().join("log"), dir.path().join("until"));
+    let tools = json!([{"name": "t", "x-do": {"work": {"log": log, "until": until}}}]);
+    let servers = |dir: &Path| {
+        let mut server = scripted(dir, "s", &tools);
+        server["max_concurrent"] = 2.into();
+        json!({"s": server})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("s").await;
+    let lines = || std::fs::read_to_string(&log).unwrap_or_default();
+    let mut calls = JoinSet::new();
+    for (name, count) in [("greedy", 2), ("greedy", 4), ("honest", 1)] {
+        let token = match name {
+            "honest" => token(&gate, name).await,
+            _ => gate.secret("agent-token"),
+        };
+        let client = Arc::new(gate.http_as(&token, "/mcp", json!({}), vec![]).await);
+        for _ in 0..count {
+            let client = client.clone();
+            let who = json!({"who": name});
+            calls.spawn(async move { client.two_key_call("write", "s:t", who).await });
+        }
+        // Each call is recorded before it waits for its slot.
+        let begun = calls.len();
+        eventually(|| async {
+            let (_, found) = gate.rest(Method::GET, "/api/v1/activity?tool=t", None).await;
+            let is_running = lines().lines().count() == 2;
+            (is_running && found["activities"].as_array()?.len() == begun).then_some(())
+        })
+        .await;
+    }
+    std::fs::write(&until, "").unwrap();
+    for answer in calls.join_all().await {
+        assert_eq!(code(&answer), "ok", "{answer}");
+    }
+    let place = lines().lines().position(|line| line.contains("honest")).unwrap();
+    assert!((2..4).contains(&place), "{}", lines());
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Servers that look for secrets in the environment of the gate.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -8,6 +10,7 @@ use testkit::wait::eventually;
 
 /// Writes its environment to the file in its first argument, in one step.
 const NOTING: &str = "env > \"$0.part\" && mv \"$0.part\" \"$0\"";
+const NOTING_FIRST: &str = "env > \"$1.part\" && mv \"$1.part\" \"$1\"";
 
 /// Starts a gate whose own environment holds keys and the usual variables.
 async fn gate(servers: impl FnOnce(&Path) -> Value) -> Gate {
@@ -19,6 +22,28 @@ async fn gate(servers: impl FnOnce(&Path) -> Value) -> Gate {
         let usual =
             [("LC_TIME", "C"), ("HTTPS_PROXY", "http://p:1"), ("XDG_X", "x"), ("TZ", "UTC")];
         command.envs(keys).envs(usual)
+    })
+    .await
+}
+
+/// Starts a gate with a plugin that only writes down its environment.
+async fn gate_with_plugin(entry: Value) -> Gate {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("plugins/noting");
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = "name: noting\nversion: 1.0.0\ncapabilities: [operations]\n";
+    std::fs::write(folder.join("plugin.yaml"), manifest).unwrap();
+    let program = folder.join("countersign-plugin-noting");
+    let noted = dir.path().join("noting");
+    std::fs::write(&program, format!("#!/bin/sh\nset -- '{}'\n{NOTING_FIRST}\n", noted.display()))
+        .unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let mut plugin = entry;
+    plugin["path"] = json!(folder);
+    let config = json!({"plugins": {"noting": plugin}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    Gate::open_with(dir, |command| {
+        command.envs([("AWS_SECRET_ACCESS_KEY", "k1"), ("MY_KEY", "k2"), ("TZ", "UTC")])
     })
     .await
 }
@@ -64,4 +89,19 @@ async fn a_failed_start_names_the_variables_that_were_withheld() {
     assert!(!error.contains("AWS_SECRET_ACCESS_KEY"), "the others are for the operator: {error}");
     let line = gate.log_line("it inherited none of these").await;
     assert!(line.contains("AWS_SECRET_ACCESS_KEY") && !line.contains("k1"), "{line}");
+}
+
+#[tokio::test]
+async fn a_plugin_inherits_usual_variables_and_what_env_names() {
+    let gate = gate_with_plugin(json!({})).await;
+    let plain = environment(&gate, "noting").await;
+    assert!(plain.contains("TZ=UTC") && plain.contains("PATH="), "{plain}");
+    for other in ["AWS_SECRET_ACCESS_KEY", "MY_KEY"] {
+        assert!(!plain.contains(other), "{other} is in {plain}");
+    }
+    let env = json!({"MY_KEY": "${env:MY_KEY}", "OTHER": "o"});
+    let gate = gate_with_plugin(json!({"env": env})).await;
+    let named = environment(&gate, "noting").await;
+    assert!(named.contains("MY_KEY=k2") && named.contains("OTHER=o"), "{named}");
+    assert!(!named.contains("AWS_SECRET_ACCESS_KEY"), "{named}");
 }
