@@ -220,7 +220,7 @@ async fn compact(set: &str) {
         by_words.push(words_and_marks(text) as f64);
     }
     let name = |how: &str| format!("compact answer, {COMPACT_TOOLS} tools ({set}), {how}");
-    print(&name("characters / 4"), "tokens", &by_length, "1,000 tokens");
+    print(&name("characters / 4"), "tokens", &by_length, "800 tokens");
     print(&name("words and marks"), "tokens", &by_words, "");
 }
 
