@@ -1,6 +1,8 @@
 //! Characters that read like a Latin letter: the same letter in another style, and letters of other
 //! scripts that look alike.
 
+use std::sync::LazyLock;
+
 /// Returns the plain letter for a letter in another style: with an accent, full-width, circled, or
 /// mathematical. Lowercase letters stay lowercase.
 pub(super) fn plain_letter(character: char) -> char {
@@ -17,21 +19,40 @@ pub(super) fn plain_letter(character: char) -> char {
             offset_by(letter, 'a')
         }
         '\u{1d7ce}'..='\u{1d7ff}' => offset_by((u32::from(character) - 0x1d7ce) % 10, '0'),
-        _ => ACCENTED
-            .iter()
-            .find(|(_, accented)| accented.contains(character))
-            .map_or(character, |(plain, _)| *plain),
+        _ => PLAIN_LETTERS.letter(character),
     }
 }
 
 /// Returns the Latin letter that a letter of another script, a small capital or a digit inside a
 /// word looks like.
 pub(super) fn lookalike(character: char) -> char {
-    if character.is_ascii() && !"013457@!$".contains(character) {
+    let may_stand = matches!(character, '0' | '1' | '3' | '4' | '5' | '7' | '@' | '!' | '$');
+    if character.is_ascii() && !may_stand {
         return character;
     }
-    let found = LOOKALIKES.iter().find(|(_, alike)| alike.contains(character));
-    found.map_or(character, |(letter, _)| *letter)
+    LATIN_LETTERS.letter(character)
+}
+
+/// Letters by the characters that stand for them, in the order of these: every character of a text is
+/// looked up.
+struct LetterTable(Vec<(char, char)>);
+
+static PLAIN_LETTERS: LazyLock<LetterTable> = LazyLock::new(|| LetterTable::of(&ACCENTED));
+static LATIN_LETTERS: LazyLock<LetterTable> = LazyLock::new(|| LetterTable::of(&LOOKALIKES));
+
+impl LetterTable {
+    fn of(rows: &[(char, &str)]) -> LetterTable {
+        let pairs = rows.iter().flat_map(|(letter, others)| others.chars().map(|c| (c, *letter)));
+        let mut pairs: Vec<(char, char)> = pairs.collect();
+        pairs.sort_unstable();
+        LetterTable(pairs)
+    }
+
+    /// Returns the letter that a character stands for, or the character itself.
+    fn letter(&self, character: char) -> char {
+        let found = self.0.binary_search_by_key(&character, |(other, _)| *other);
+        found.map_or(character, |at| self.0[at].1)
+    }
 }
 
 /// Reports whether a character is a combining accent.
@@ -114,6 +135,14 @@ mod tests {
         assert_eq!(plain("𝐢𝐠𝐧𝐨𝐫𝐞 𝒾𝓰𝓷𝓸𝓻𝓮"), "ignore ignore");
         assert_eq!(plain("ⓘⓖⓝⓞⓡⓔ 🅘🅖🅝"), "ignore ign");
         assert_eq!(plain("日本語 игнор"), "日本語 игнор");
+    }
+
+    #[test]
+    fn no_character_stands_for_two_letters() {
+        for table in [&*PLAIN_LETTERS, &*LATIN_LETTERS] {
+            let doubled = table.0.windows(2).find(|pair| pair[0].0 == pair[1].0);
+            assert_eq!(doubled, None);
+        }
     }
 
     #[test]

@@ -106,6 +106,9 @@ impl Plain {
     /// Joins letters that stand one by one ("i g n o r e"), if there are such runs. Two spaces in a
     /// row end a word.
     fn spelled(text: &str) -> Option<Plain> {
+        if !alternates(text) {
+            return None;
+        }
         let characters: Vec<(usize, char)> = text.char_indices().collect();
         let is_letter = |at: usize| characters.get(at).is_some_and(|(_, c)| c.is_alphanumeric());
         let is_single =
@@ -137,6 +140,17 @@ impl Plain {
         self.text.push(character);
         self.at.resize(self.text.len(), at);
     }
+}
+
+/// Reports whether letters and other characters take turns somewhere, as in each spelled word. Few
+/// texts do, and the others need no closer look.
+fn alternates(text: &str) -> bool {
+    let (mut turns, mut was_letter) = (0, false);
+    text.chars().map(char::is_alphanumeric).any(|is_letter| {
+        turns = if is_letter == was_letter { 1 } else { turns + 1 };
+        was_letter = is_letter;
+        turns >= 2 * SPELLED_LETTERS_MIN - 1
+    })
 }
 
 /// Reports whether a blank line or an item of a list follows the end of a line.
