@@ -45,7 +45,7 @@ pub(super) fn answer(
 /// Adds that agents cannot change servers, which is what another operation would do.
 fn only_persons(refusal: Refusal) -> Refusal {
     let message = format!(
-        "{}; only a person can change servers, with the CLI or the REST API",
+        "{}; only a person can change servers, on the page, with the CLI or the REST API",
         refusal.message
     );
     Refusal { message, ..refusal }
