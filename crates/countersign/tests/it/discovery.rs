@@ -14,6 +14,7 @@ use crate::locks::{
     bytes, client_with, decisions, entry, listed, live, lock_on, make_token, pending,
     replace_script, tool_bytes,
 };
+use crate::screens::assert_golden;
 
 /// The responses from before locked tools could be searched for. `UPDATE_GOLDEN=1` rewrites it,
 /// which only an intended change of the response justifies.
@@ -65,6 +66,47 @@ async fn without_include_disabled_answers_match_the_golden_file() {
         std::fs::write(GOLDEN, &answers).unwrap();
     }
     assert_eq!(answers, std::fs::read_to_string(GOLDEN).unwrap());
+}
+
+/// Everything else that a model reads of the gate itself; the refusals have a golden file of their
+/// own.
+#[tokio::test]
+async fn other_answers_for_models_match_the_golden_file() {
+    let servers = |dir: &Path| {
+        let mut servers = golden_servers(dir);
+        let long = json!({"tools": [{"name": "say", "x-do": {"text": 30_000}}],
+            "instructions": "Says long texts. Use it for tests."});
+        servers["long"] = scripted(dir, "long", &long);
+        servers
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    for name in ["files", "locked", "long"] {
+        gate.ready(name).await;
+    }
+    let client = gate.http().await;
+    let mut answers = client.welcome["instructions"].as_str().unwrap().to_owned() + "\n\n";
+    let definitions = client.request("tools/list", json!({})).await.unwrap();
+    for tool in definitions["tools"].as_array().unwrap() {
+        answers += &format!("{tool}\n");
+    }
+    let say = json!({"name": "long:say", "intent": {"operation_type": "write"}});
+    let said = client.call("call_tool_write", say).await;
+    let note = said["content"][1]["text"].as_str().unwrap();
+    let key = note.split('"').nth(3).unwrap();
+    answers += &format!("\n$ call_tool_write, cut\n{}\n", note.replace(key, "KEY"));
+    let page = json!({"key": key, "offset": 20_000, "limit": 3});
+    let page = client.call("read_cache", page).await;
+    answers += &format!("\n$ read_cache\n{}\n", page["content"]);
+    for (tool, arguments) in [
+        ("retrieve_tools", json!({"query": "file", "limit": 1, "include_disabled": true})),
+        ("describe_tool", json!({"tool_ids": ["files:read_file", "locked:shred_file"]})),
+        ("upstream_servers", json!({})),
+        ("upstream_servers", json!({"operation": "get", "name": "locked"})),
+    ] {
+        let answer = client.call(tool, arguments.clone()).await;
+        answers += &format!("\n$ {tool} {arguments}\n{}\n", text(&answer));
+    }
+    assert_golden("models.txt", &answers);
 }
 
 const ADVICE_FOR_USERS: [&str; 4] =

@@ -8,7 +8,7 @@ mod fit;
 mod instructions;
 mod notice;
 mod parameters;
-mod query;
+mod retrieve;
 mod servers;
 
 use domain::tool::Class;
@@ -24,7 +24,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
-use crate::front::discovery::query::AnswerLimits;
+use crate::front::discovery::retrieve::AnswerLimits;
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply::{self, RefusedAnswer};
@@ -125,7 +125,7 @@ impl Discovery {
                     response: settings.tool_response_limit,
                 };
                 let catalog = self.session.searchable_catalog().await;
-                let found = query::retrieve(&catalog, &caller, &request.arguments, limits)?;
+                let found = retrieve::retrieve(&catalog, &caller, &request.arguments, limits)?;
                 if found.with_locked {
                     self.session.gateway.count_locked_asked();
                 }

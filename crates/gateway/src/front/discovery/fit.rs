@@ -1,7 +1,7 @@
 //! Fits search results to what a model can afford: as many as the room allows, with full schemas
 //! where they were requested and fit.
 
-use super::query::DetailLevel;
+use super::retrieve::DetailLevel;
 
 /// The room for a default answer: 800 tokens of about four characters.
 const DEFAULT_CHARS_MAX: usize = 4 * 800;

@@ -1,4 +1,4 @@
-//! `retrieve_tools`: finds the callable tools and shows how to call them.
+//! `retrieve_tools`: find the callable tools and show their parameters.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
