@@ -1,6 +1,6 @@
 //! Attacks by an agent that holds a valid token.
 
-mod display;
+pub(super) mod display;
 mod share;
 
 use reqwest::Method;
@@ -10,7 +10,7 @@ use testkit::program::program;
 use testkit::wire::Wire;
 
 /// Opens a session of a client with this name, and calls a tool.
-async fn call_as(gate: &Gate, client: &str, tool: &str) -> Value {
+pub(super) async fn call_as(gate: &Gate, client: &str, tool: &str) -> Value {
     let mut command = program(gate.dir.path());
     command.args(["mcp", "--server", "s"]);
     let mut wire = Wire::open(command);

@@ -146,6 +146,17 @@ async fn guess(client: &Client, gate: &Gate) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
 
+/// Shows 2,000 wrong tokens on 50 connections.
+pub(super) async fn guess_2000_times(gate: &Gate) {
+    let guessing = (0..50).map(|_| async {
+        let client = http_client();
+        for _ in 0..40 {
+            assert_eq!(guess(&client, gate).await, 401);
+        }
+    });
+    join_all(guessing).await;
+}
+
 #[tokio::test]
 async fn wrong_tokens_are_slowed_down_and_recorded_once() {
     let gate = Gate::scripted(json!([{"name": "t", "annotations": {"readOnlyHint": true}}])).await;
@@ -193,12 +204,7 @@ async fn long_2000_wrong_tokens_leave_one_record_and_do_not_delay_the_honest() {
     gate.ready("s").await;
     let honest = gate.http().await;
     let start = Instant::now();
-    let guessing = join_all((0..50).map(|_| async {
-        let client = http_client();
-        for _ in 0..40 {
-            assert_eq!(guess(&client, &gate).await, 401);
-        }
-    }));
+    let guessing = guess_2000_times(&gate);
     let (mut calls, mut slowest) = (0, Duration::ZERO);
     tokio::pin!(guessing);
     loop {
@@ -210,7 +216,7 @@ async fn long_2000_wrong_tokens_leave_one_record_and_do_not_delay_the_honest() {
         tokio::select! {
             biased;
             took = call => (calls, slowest) = (calls + 1, slowest.max(took)),
-            _ = &mut guessing => break,
+            () = &mut guessing => break,
         }
     }
     println!(
@@ -220,10 +226,8 @@ async fn long_2000_wrong_tokens_leave_one_record_and_do_not_delay_the_honest() {
     assert_eq!(records(&gate, "failed_entries").await.len(), 1);
 }
 
-/// More connections than the gate takes, each with responses that nobody reads.
-#[tokio::test]
-async fn connections_that_never_read_do_not_shut_the_port() {
-    let gate = Gate::scripted(json!([])).await;
+/// Opens more connections than the gate takes, each with responses that nobody reads.
+pub(super) async fn crowd(gate: &Gate) -> Vec<TcpStream> {
     let host = &gate.address;
     let requests = format!("GET /page/style.css HTTP/1.1\r\nHost: {host}\r\n\r\n").repeat(200);
     let mut crowd = Vec::new();
@@ -236,9 +240,16 @@ async fn connections_that_never_read_do_not_shut_the_port() {
         let _ = stream.write_all(requests.as_bytes()).await;
         crowd.push(stream);
     }
+    crowd
+}
+
+#[tokio::test]
+async fn connections_that_never_read_do_not_shut_the_port() {
+    let gate = Gate::scripted(json!([])).await;
+    let crowd = crowd(&gate).await;
     let client = gate.http().await;
     client.request("tools/list", json!({})).await.unwrap();
-    let fresh = http_client().get(format!("http://{host}/healthz")).send();
+    let fresh = http_client().get(format!("http://{}/healthz", gate.address)).send();
     let fresh = tokio::time::timeout(PATIENCE, fresh).await.expect("the port is open");
     assert_eq!(fresh.unwrap().status(), 200);
     drop(crowd);

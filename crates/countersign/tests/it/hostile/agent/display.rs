@@ -1,6 +1,7 @@
 //! Agents whose words would forge log lines or hide on a screen, and patterns that would crash a tool.
 
 use serde_json::json;
+use testkit::client::Client;
 use testkit::gate::Gate;
 use testkit::program::{stderr, stdout};
 
@@ -44,7 +45,12 @@ async fn a_glob_of_many_braces_is_refused_and_ends_nothing() {
     let config = json!({"mcpServers": {}, "workspace": {"root": dir.path()}});
     std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
     let gate = Gate::open(dir).await;
-    let client = gate.http().await;
+    glob_braces(&gate.http().await).await;
+    assert!(!gate.log().contains("panicked"), "{}", gate.log());
+}
+
+/// Calls Glob with patterns of many braces.
+pub(in crate::hostile) async fn glob_braces(client: &Client) {
     let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
     for (pattern, said) in [
         (nested(500), "too complex"),
@@ -55,5 +61,4 @@ async fn a_glob_of_many_braces_is_refused_and_ends_nothing() {
         let answer = client.two_key_call("read", "workspace:Glob", arguments).await;
         assert!(answer.to_string().contains(said), "{said}: {answer}");
     }
-    assert!(!gate.log().contains("panicked"), "{}", gate.log());
 }

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::client::Client;
 use testkit::gate::Gate;
 use testkit::program::stdout;
 use testkit::upstream::{accepting_new, scripted};
@@ -75,12 +76,14 @@ async fn a_review_shows_the_change_alone_and_the_same_change_once() {
     gate.server_when("s", |entry| entry["pending"] == 1).await;
 }
 
-/// A list may name thousands of tools and change many times a second. Neither the log nor the
-/// ledger grows with that.
-#[tokio::test]
-async fn floods_of_new_tools_are_bounded_in_the_log_and_the_ledger() {
+/// The number of lists after the first, and of new tools in each.
+const GENERATIONS: u32 = 4;
+const GENERATION: usize = 600;
+
+/// Returns a list that is replaced by one with new tools on each call of its tool `grow<n>`.
+pub(in crate::hostile) fn growing() -> Value {
     let list = |generation: u32| -> Value {
-        (0..600).map(|n| json!({"name": format!("g{generation}-{n}")})).collect()
+        (0..GENERATION).map(|n| json!({"name": format!("g{generation}-{n}")})).collect()
     };
     // Each list offers the way to the next one.
     let grow = |generation: u32, mut tools: Value, next: Value| {
@@ -88,28 +91,37 @@ async fn floods_of_new_tools_are_bounded_in_the_log_and_the_ledger() {
         tools.as_array_mut().unwrap().push(json!({"name": name, "x-do": {"become": next}}));
         tools
     };
-    let last = list(4);
-    let lists = (0..4).rev().fold(last, |next, generation| {
+    (0..GENERATIONS).rev().fold(list(GENERATIONS), |next, generation| {
         let tools = if generation == 0 { json!([]) } else { list(generation) };
         grow(generation, tools, next)
-    });
-    let servers = |dir: &std::path::Path| json!({"s": accepting_new(scripted(dir, "s", &lists))});
-    let gate = Gate::start(servers, json!({})).await;
-    gate.ready("s").await;
-    let client = gate.http().await;
-    for generation in 0..4 {
-        let tool = format!("s:grow{generation}");
+    })
+}
+
+/// Has a server with such a list replace it again and again, and waits until each is seen.
+pub(in crate::hostile) async fn grow(gate: &Gate, client: &Client, server: &str) {
+    for generation in 0..GENERATIONS {
+        let tool = format!("{server}:grow{generation}");
         let answer = client.two_key_call("write", &tool, json!({})).await;
         assert_ne!(answer["isError"], true, "{generation}: {answer}");
-        let first = format!("g{}-0", generation + 1);
-        let path = format!("/api/v1/tools/s/{first}");
+        let path = format!("/api/v1/tools/{server}/g{}-0", generation + 1);
         testkit::wait::eventually(|| async {
             (gate.rest(Method::GET, &path, None).await.0 == 200).then_some(())
         })
         .await;
     }
+}
+
+/// A list may name thousands of tools and change many times a second. Neither the log nor the
+/// ledger grows with that.
+#[tokio::test]
+async fn floods_of_new_tools_are_bounded_in_the_log_and_the_ledger() {
+    let servers =
+        |dir: &std::path::Path| json!({"s": accepting_new(scripted(dir, "s", &growing()))});
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("s").await;
+    grow(&gate, &gate.http().await, "s").await;
     // Two lists have come and gone; the next one waits although new tools are accepted.
-    gate.server_when("s", |entry| entry["pending"] == 600).await;
+    gate.server_when("s", |entry| entry["pending"] == GENERATION).await;
     let about = gate.log().lines().filter(|line| line.contains("a change is accepted")).count();
     assert!((1..=100).contains(&about), "{about} lines");
     gate.log_line("more about its lists is left out").await;
