@@ -1,6 +1,6 @@
 //! Every error that a model can see on `/mcp`, as one golden file: each refusal names the parameter,
-//! says what is expected and shows a correct call. And what is accepted although it is not quite
-//! what was asked for.
+//! says what is expected and shows a correct call. Also the small mistakes in a call that the gate
+//! accepts.
 
 use std::path::Path;
 

@@ -72,13 +72,13 @@ impl WrongCall<'_> {
             (Some(_), Some(_)) => {
                 Err(self.because("args and args_json are both given: use one of them".to_owned()))
             }
-            (Some(json), None) => match value(json) {
-                Ok(Value::String(text)) => self.object("args", &text),
-                _ => self.object("args", json),
+            (Some(json), None) => match string(json) {
+                Some(text) => self.object("args", &text),
+                None => self.object("args", json),
             },
-            (None, Some(json)) => match value(json) {
-                Ok(Value::String(text)) => self.object("args_json", &text),
-                _ => Err(self.value("args_json", "a string containing a JSON object", json)),
+            (None, Some(json)) => match string(json) {
+                Some(text) => self.object("args_json", &text),
+                None => Err(self.value("args_json", "a string containing a JSON object", json)),
             },
             (None, None) => Ok(Object::empty()),
         }
@@ -154,6 +154,11 @@ impl WrongCall<'_> {
     fn example(&self) -> Value {
         intent::example(self.class, self.tool)
     }
+}
+
+/// Returns the text of a JSON string; anything else is not parsed.
+fn string(json: &str) -> Option<String> {
+    json.starts_with('"').then(|| serde_json::from_str(json).ok()).flatten()
 }
 
 /// Parses a value strictly; the error is in plain words.

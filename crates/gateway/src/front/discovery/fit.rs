@@ -40,22 +40,19 @@ impl Fit {
     pub(super) fn results(self, entries: Vec<Entry>) -> Fitted {
         let found = entries.len();
         let room = self.room();
-        let mut sizes = entries.iter().map(|entry| size(&entry.compact));
-        let fitting = |sizes: &mut dyn Iterator<Item = usize>, room: usize| {
-            let mut left = room;
-            sizes.take_while(|size| take(&mut left, *size)).count()
-        };
+        let sizes: Vec<usize> = entries.iter().map(|entry| size(&entry.compact)).collect();
+        let fitting =
+            |mut left: usize| sizes.iter().take_while(|size| take(&mut left, **size)).count();
         let intended = match (self.detail, self.asked) {
             (DetailLevel::Compact, false) => {
                 let room = DEFAULT_CHARS_MAX.saturating_sub(self.around);
-                let fitting = fitting(&mut entries.iter().map(|entry| size(&entry.compact)), room);
-                fitting.max(DEFAULT_RESULTS_MIN).min(found)
+                fitting(room).max(DEFAULT_RESULTS_MIN).min(found)
             }
             (DetailLevel::Compact, true) | (DetailLevel::Full, _) => found,
         };
         // One result is shown in any case; the answer is cut if even that is too long.
-        let shown = fitting(&mut sizes, room).min(intended).max(1).min(found);
-        let used: usize = entries[..shown].iter().map(|entry| size(&entry.compact)).sum();
+        let shown = fitting(room).min(intended).max(1).min(found);
+        let used: usize = sizes[..shown].iter().sum();
         let mut left = room.saturating_sub(used);
         let mut without_schema = 0;
         let entries = entries.into_iter().take(shown).map(|entry| {

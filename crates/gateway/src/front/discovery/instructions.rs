@@ -1,6 +1,8 @@
 //! The instructions that a client gets when it connects: how to use the gate, and which servers are
 //! ready. Only reviewed text is in them.
 
+use std::borrow::Cow;
+
 use domain::catalog::{Catalog, Server};
 use domain::policy::Obstacle;
 use domain::upstream::UpstreamState;
@@ -53,11 +55,12 @@ fn line(server: &Server, caller: &Caller) -> Option<String> {
         caller.sees_tool(&server.name, &tool.name)
             && Obstacle::of(caller, TokenSurface::Discovery, *lock, tool.hints).is_none()
     };
-    let names: Vec<&str> = server
+    // A name with line breaks could pose as a line of the gate.
+    let names: Vec<Cow<'_, str>> = server
         .tools()
         .map(|(tool, lock)| (&**tool, lock))
         .filter(callable)
-        .map(|(tool, _)| tool.name.as_str())
+        .map(|(tool, _)| tool.safe_name())
         .collect();
     let about = match server.instructions.as_deref().map(signature::first_sentence) {
         Some(sentence) if !sentence.is_empty() => sentence,
