@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use mcp::http::guard::Guard;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,6 +42,10 @@ use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
 use crate::reload::{self, Reload};
 use crate::{source, spool, workspace};
+
+/// Connections that the system keeps until they are accepted, as far as it is set up to. One that
+/// finds the queue full is dropped, and its client tries again only after a second.
+const ACCEPT_QUEUE_MAX: u32 = 4096;
 
 pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {
     run_with(place, args, Purpose::Work, |_| pending().boxed()).await
@@ -68,7 +72,7 @@ pub(crate) async fn run_with(
     let home = Home::of(place)?;
     home.prepare()?;
     let _lock = home.lock()?;
-    let tcp = bind_tcp(listen).await?;
+    let tcp = bind_tcp(listen)?;
     let address = tcp
         .local_addr()
         .map_err(|error| Failure::system(format!("cannot read the listening address: {error}")))?;
@@ -125,8 +129,8 @@ fn check_reach(listen: SocketAddr, config: &Config) -> Result<(), Failure> {
     )))
 }
 
-async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
+fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
+    open_port(address).map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AddrInUse => {
                 "; another program is using the port: stop it, or use --listen 127.0.0.1:0"
@@ -135,6 +139,14 @@ async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
         };
         Failure::system(format!("cannot listen on {address}: {error}{hint}"))
     })
+}
+
+fn open_port(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A port can be used again at once after the gate has ended.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(ACCEPT_QUEUE_MAX)
 }
 
 /// Binds a socket. The lock on the home is held, so an existing socket is a leftover.
