@@ -1,4 +1,6 @@
 //! All floods, one after another, against one gate: its memory and the time of `/healthz` meanwhile.
+//! The time is printed and not asserted: it depends on the machine, and a new connection waits while
+//! a crowd is accepted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +22,17 @@ use super::server::{self, review};
 const MEMORY_MAX_KB: u64 = 150_000;
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 
-/// Asks for the gate's health until dropped; notes the slowest answer, in microseconds.
-fn watch(gate: &Gate) -> (Arc<AtomicU64>, AbortOnDropHandle<()>) {
-    let slowest = Arc::<AtomicU64>::default();
-    let noted = slowest.clone();
+/// The answers to requests for the gate's health.
+#[derive(Default)]
+struct Health {
+    count: AtomicU64,
+    slowest_us: AtomicU64,
+}
+
+/// Asks for the gate's health until dropped.
+fn watch(gate: &Gate) -> (Arc<Health>, AbortOnDropHandle<()>) {
+    let health = Arc::<Health>::default();
+    let noted = health.clone();
     let (client, url) = (http_client(), format!("http://{}/healthz", gate.address));
     let watching = tokio::spawn(async move {
         loop {
@@ -31,11 +40,22 @@ fn watch(gate: &Gate) -> (Arc<AtomicU64>, AbortOnDropHandle<()>) {
             // A connection without a token may have to make room; then another one is made.
             while !client.get(&url).send().await.is_ok_and(|answer| answer.status() == 200) {}
             let took = u64::try_from(start.elapsed().as_micros()).unwrap();
-            noted.fetch_max(took, Ordering::Relaxed);
+            noted.slowest_us.fetch_max(took, Ordering::Relaxed);
+            noted.count.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(PROBE_EVERY).await;
         }
     });
-    (slowest, AbortOnDropHandle::new(watching))
+    (health, AbortOnDropHandle::new(watching))
+}
+
+impl Health {
+    /// Returns the slowest answer since this was last asked, with the one under way.
+    async fn slowest_ms(&self) -> f64 {
+        let count = || self.count.load(Ordering::Relaxed);
+        let before = count();
+        eventually(|| async { (count() > before).then_some(()) }).await;
+        self.slowest_us.swap(0, Ordering::Relaxed) as f64 / 1e3
+    }
 }
 
 /// Returns the most memory that the process has used since this was last asked.
@@ -92,38 +112,36 @@ async fn long_attacks_leave_memory_and_health_alone() {
     let gate = Gate::open(dir).await;
     gate.ready("s").await;
     let honest = gate.http().await;
-    let (slowest, _watching) = watch(&gate);
-    let note = |attack: &str| {
-        let (memory, healthz) = (peak_kb(gate.pid()), slowest.swap(0, Ordering::Relaxed));
-        println!("| {attack:34} | {:7.1} | {:18.1} |", memory as f64 / 1e3, healthz as f64 / 1e3);
+    let (health, _watching) = watch(&gate);
+    let note = async |attack: &str| {
+        let (memory, healthz) = (peak_kb(gate.pid()), health.slowest_ms().await);
+        println!("| {attack:34} | {:7.1} | {healthz:18.1} |", memory as f64 / 1e3);
         assert!(memory < MEMORY_MAX_KB, "{attack}: {memory} kB");
     };
     println!("| {:34} | peak MB | slowest healthz ms |", "attack");
-    let is_seen = || async { (slowest.load(Ordering::Relaxed) > 0).then_some(()) };
-    eventually(is_seen).await;
-    note("none");
+    note("none").await;
     pings(&gate, &honest, 100_000, 3_000).await;
-    note("100,000 pings with ids of 3 kB");
+    note("100,000 pings with ids of 3 kB").await;
     pings(&gate, &honest, 3_000, 300_000).await;
-    note("3,000 pings with ids of 300 kB");
+    note("3,000 pings with ids of 300 kB").await;
     add(&gate, "excessive", |dir| scripted(dir, "excessive", &server::excessive(40))).await;
-    note("80 excessive definitions, 12 MB");
+    note("80 excessive definitions, 12 MB").await;
     let crowd = network::crowd(&gate).await;
     honest.request("tools/list", json!({})).await.unwrap();
+    note("1,030 connections that never read").await;
     drop(crowd);
-    note("1,030 connections that never read");
     network::guess_2000_times(&gate).await;
-    note("2,000 wrong tokens");
+    note("2,000 wrong tokens").await;
     storm(&gate, &honest).await;
-    note("3,000 announced changes of a list");
+    note("3,000 announced changes of a list").await;
     add(&gate, "grows", |dir| accepting_new(scripted(dir, "grows", &review::growing()))).await;
     review::grow(&gate, &honest, "grows").await;
-    note("2,400 new tools with auto_approve");
+    note("2,400 new tools with auto_approve").await;
     client_names(&gate).await;
-    note("10 client names of 5 MB");
+    note("10 client names of 5 MB").await;
     for _ in 0..20 {
         display::glob_braces(&honest).await;
     }
-    note("20 times Glob with 500 braces");
+    note("20 times Glob with 500 braces").await;
     assert!(!gate.log().contains("panicked"), "{}", gate.log());
 }
