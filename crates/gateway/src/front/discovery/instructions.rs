@@ -55,7 +55,7 @@ fn line(server: &Server, caller: &Caller) -> Option<String> {
         caller.sees_tool(&server.name, &tool.name)
             && Obstacle::of(caller, TokenSurface::Discovery, *lock, tool.hints).is_none()
     };
-    // A name with line breaks could pose as a line of the gate.
+    // A name with spaces could carry a message to the model.
     let names: Vec<Cow<'_, str>> = server
         .tools()
         .map(|(tool, lock)| (&**tool, lock))
