@@ -15,7 +15,7 @@ use mcp::object::ObjectMembers;
 use provider::{
     Call, CallContext, CallOutcome, Declared, Gate, RecordState, Surface, TraceContext,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{Refused, RequestId};
 use crate::view::CallAnswer;
@@ -38,7 +38,8 @@ pub(crate) async fn make(
     let body = body::read(request, BODY_BYTES_MAX).await?;
     let read = || {
         let (class, parameters) = variant(&body)?;
-        Ok((class, intake::two_key_call(class, &parameters)?))
+        let parsed = intake::two_key_call(class, &parameters);
+        Ok((class, parsed.map_err(|refusal| with_variant(refusal, class))?))
     };
     let (class, parsed) = read().inspect_err(|refusal| span.refused(refusal))?;
     let call = Call {
@@ -66,7 +67,7 @@ pub(crate) async fn make(
     let outcome = running.await.map_err(|_| {
         Refusal::new(Code::Cancelled, "the call ended because the gate is shutting down")
     })?;
-    answer(id, outcome)
+    answer(id, outcome).map_err(|refusal| with_variant(refusal, class).into())
 }
 
 /// Returns the trace that the request belongs to. An invalid trace header is ignored.
@@ -97,7 +98,15 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     Ok((class, members.write()))
 }
 
-fn answer(id: String, outcome: CallOutcome) -> Result<Json<CallAnswer>, Refused> {
+/// Completes the example of a correct call with the member that only this route has.
+fn with_variant(mut refusal: Refusal, class: Class) -> Refusal {
+    if let Some(Value::Object(example)) = refusal.details.get_mut("example") {
+        example.insert("tool_variant".to_owned(), class.variant().into());
+    }
+    refusal
+}
+
+fn answer(id: String, outcome: CallOutcome) -> Result<Json<CallAnswer>, Refusal> {
     match outcome {
         CallOutcome::Replied { reply, warnings, kept } => Ok(Json(CallAnswer {
             id,
@@ -105,6 +114,6 @@ fn answer(id: String, outcome: CallOutcome) -> Result<Json<CallAnswer>, Refused>
             warnings,
             ledger: (kept == RecordState::Queued).then(|| "queued".to_owned()),
         })),
-        CallOutcome::Refused(refusal) | CallOutcome::Failed { refusal, .. } => Err(refusal.into()),
+        CallOutcome::Refused(refusal) | CallOutcome::Failed { refusal, .. } => Err(refusal),
     }
 }

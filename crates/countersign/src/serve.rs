@@ -47,6 +47,10 @@ use crate::{source, spool, workspace};
 /// finds the queue full is dropped, and its client tries again only after a second.
 const ACCEPT_QUEUE_MAX: u32 = 4096;
 
+/// Bytes that the system keeps for a connection until its client reads them; by itself it keeps
+/// megabytes for each.
+const UNREAD_BYTES_MAX: u32 = 64 * 1024;
+
 pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {
     run_with(place, args, Purpose::Work, |_| pending().boxed()).await
 }
@@ -145,6 +149,8 @@ fn open_port(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A port can be used again at once after the gate has ended.
     socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it.
+    socket.set_send_buffer_size(UNREAD_BYTES_MAX)?;
     socket.bind(address)?;
     socket.listen(ACCEPT_QUEUE_MAX)
 }

@@ -67,6 +67,8 @@ impl Gateway {
             Some(lease) => forward::forward(&*lease.provider, call, ctx, allowed).await,
             None => forward::gone(call),
         };
+        let is_ending = self.shared.draining.is_cancelled();
+        let outcome = if is_ending { forward::cut_off(call, outcome) } else { outcome };
         record.end(outcome, span).await
     }
 }

@@ -113,7 +113,7 @@ const ADVICE_FOR_USERS: [&str; 4] =
     ["ask the user", "tools enable", "switch it on", "tools approve"];
 
 /// Every status, on a server of that name, whose one tool is `<server>_pick`.
-const STATUSES: [(&str, &str); 6] = [
+pub(crate) const STATUSES: [(&str, &str); 6] = [
     ("kept", "server_quarantined"),
     ("off", "server_disabled"),
     ("conf", "disabled_by_config"),
@@ -128,7 +128,7 @@ fn pick(server: &str) -> Value {
 }
 
 /// Starts a gate with one locked tool for each reason, and a server without any.
-async fn gate_of_locks() -> Gate {
+pub(crate) async fn gate_of_locks() -> Gate {
     let servers = |dir: &Path| {
         let one = |name: &str| scripted(dir, name, &json!([pick(name)]));
         let (mut kept, mut conf) = (one("kept"), one("conf"));

@@ -4,11 +4,14 @@
 
 use std::path::Path;
 
+use domain::Code;
 use serde_json::{Value, json};
-use testkit::client::{Client, text};
+use testkit::client::{Client, code, text, two_keys};
 use testkit::gate::{Gate, both};
 use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
+use crate::discovery::{STATUSES, gate_of_locks};
 use crate::locks::{client_with, decisions, make_token};
 
 /// The errors as they are. `UPDATE_GOLDEN=1` rewrites it.
@@ -127,14 +130,18 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Formats a call and its answer; the structured content follows the text where there is some.
+/// Makes a call, and formats it with its answer.
 async fn shown(client: &Client, tool: &str, arguments: &Value) -> String {
-    let result = client.call(tool, arguments.clone()).await;
+    formatted(tool, arguments, &client.call(tool, arguments.clone()).await)
+}
+
+/// Formats a call and its answer; the structured content follows the text where there is some.
+fn formatted(tool: &str, arguments: &Value, result: &Value) -> String {
     let mut words = arguments.to_string();
     if words.len() > 300 {
         words = words.replace(&"x".repeat(1001), "x…");
     }
-    let mut shown = format!("$ {tool} {words}\n{}\n", text(&result));
+    let mut shown = format!("$ {tool} {words}\n{}\n", text(result));
     if result["isError"] == true {
         let error = &result["structuredContent"]["error"];
         let mut details = error["details"].clone();
@@ -145,6 +152,93 @@ async fn shown(client: &Client, tool: &str, arguments: &Value) -> String {
         shown += &format!("[{}] {details}\n", error["code"].as_str().unwrap());
     }
     shown + "\n"
+}
+
+/// Reports whether a code belongs to HTTP, people's decisions or workflows, and so never is the
+/// answer to a call on `/mcp`.
+fn is_elsewhere(code: Code) -> bool {
+    use Code::*;
+    let elsewhere = [
+        Unauthorized,
+        Forbidden,
+        Conflict,
+        ReviewChanged,
+        InvalidRequest,
+        PayloadTooLarge,
+        RequestTimeout,
+        UnsupportedMediaType,
+        MethodNotAllowed,
+        AgentFailed,
+        CommandFailed,
+        OperationFailed,
+        AgentBypassed,
+    ];
+    elsewhere.contains(&code) || code.as_str().starts_with("USER.")
+}
+
+/// The refusal of a tool for each reason that it may be locked.
+async fn locks() -> String {
+    let gate = gate_of_locks().await;
+    let client = gate.http().await;
+    let mut seen = String::new();
+    for (server, _) in STATUSES {
+        let call = json!({"name": format!("{server}:{server}_pick"),
+            "intent": {"operation_type": "write"}});
+        seen += &shown(&client, "call_tool_write", &call).await;
+    }
+    seen
+}
+
+/// The refusal of a change while another process holds the ledger.
+async fn unrecorded() -> String {
+    let gate = Gate::scripted(json!([{"name": "plain"}])).await;
+    gate.ready("s").await;
+    let client = gate.http().await;
+    let ledger = rusqlite::Connection::open(gate.home().join("ledger.db")).unwrap();
+    ledger.busy_timeout(testkit::client::PATIENCE).unwrap();
+    ledger.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let write = json!({"name": "s:plain", "intent": {"operation_type": "write"}});
+    shown(&client, "call_tool_write", &write).await
+}
+
+/// The refusal of a token whose running calls take up its share.
+async fn too_fast() -> String {
+    let gate =
+        Gate::start(|dir| json!({"files": scripted(dir, "files", &tools(dir))}), json!({})).await;
+    gate.ready("files").await;
+    let client = gate.http().await;
+    let large = json!({"text": "x".repeat(8 << 20)});
+    let calls = (0..4).map(|_| {
+        Box::pin(client.request("tools/call", two_keys("read", "files:hangs", large.clone())))
+    });
+    let (answer, ..) = futures_util::future::select_all(calls).await;
+    let short = json!({"name": "files:hangs", "args": {"text": "x…"}});
+    formatted("call_tool_read", &short, &answer.unwrap())
+}
+
+/// The answers to a call that the end of the gate interrupts, and to one that comes later.
+async fn shutdown() -> String {
+    let servers = |dir: &Path| {
+        let work = json!({"work": {"log": dir.join("log"), "until": dir.join("never")}});
+        json!({"s": scripted(dir, "s", &json!([{"name": "works", "x-do": work}]))})
+    };
+    let gate = Gate::start(servers, json!({"shutdown_timeout": "2s"})).await;
+    gate.ready("s").await;
+    let (client, log) = (gate.http().await, gate.dir.path().join("log"));
+    let call = json!({"name": "s:works", "intent": {"operation_type": "write"}});
+    let later = async {
+        eventually(|| async { log.exists().then_some(()) }).await;
+        let ending = tokio::spawn(gate.stop());
+        let refused = eventually(|| async {
+            let answer = client.two_key_call("write", "s:none", json!({})).await;
+            (code(&answer) == "SHUTTING_DOWN").then_some(answer)
+        })
+        .await;
+        ending.await.unwrap();
+        refused
+    };
+    let (interrupted, later) = tokio::join!(client.call("call_tool_write", call.clone()), later);
+    formatted("call_tool_write", &call, &interrupted) + &formatted("call_tool_write", &call, &later)
 }
 
 #[tokio::test]
@@ -159,11 +253,18 @@ async fn every_error_that_a_model_can_see_matches_the_golden_file() {
     let reader = client_with(&gate, "reader", "/mcp").await;
     let write = json!({"name": "files:plain", "intent": {"operation_type": "write"}});
     seen += &shown(&reader, "call_tool_write", &write).await;
+    seen += &locks().await;
+    seen += &unrecorded().await;
+    seen += &too_fast().await;
+    seen += &shutdown().await;
     for word in ["serde", " at line ", "column", "invalid type", "missing field", "EOF"] {
         assert!(!seen.contains(word), "{word}: {seen}");
     }
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(GOLDEN, &seen).unwrap();
+    }
+    for code in Code::ALL.iter().filter(|code| !is_elsewhere(**code)) {
+        assert!(seen.contains(&format!("\n[{code}] ")), "{code} is missing");
     }
     let known = std::fs::read_to_string(GOLDEN).unwrap_or_default();
     for (seen, known) in seen.split("\n\n$ ").zip(known.split("\n\n$ ")) {

@@ -51,6 +51,20 @@ pub(super) async fn forward(
     }
 }
 
+/// Names the end of the gate as the reason for a connection that it closed during the call.
+pub(super) fn cut_off(call: &Call, outcome: CallOutcome) -> CallOutcome {
+    match outcome {
+        CallOutcome::Failed { error: error @ ProviderError::Unavailable(_), .. } => {
+            let message = format!(
+                "the call to '{}' ended because the gate is shutting down; it may have taken effect",
+                call.tool
+            );
+            CallOutcome::Failed { refusal: Refusal::new(Code::Cancelled, message), error }
+        }
+        outcome => outcome,
+    }
+}
+
 /// The outcome if the server was removed between the decision and now.
 pub(super) fn gone(call: &Call) -> CallOutcome {
     let reason = "it was removed".to_owned();
