@@ -247,7 +247,6 @@ impl Comparison<'_> {
             }
         }
     }
-
 }
 
 impl Outset<'_> {
