@@ -100,6 +100,8 @@ pub struct ReadReceipt {
     pub index: u64,
     pub hash: Hash,
     pub members: Value,
+    /// It is signed and in its place.
+    pub is_valid: bool,
 }
 
 impl Audit {
@@ -161,13 +163,13 @@ impl Audit {
         self.take(chain_id, SignedReceipt::read(raw))
     }
 
-    /// Takes in what a receipt of a chain that is not audited states about others.
-    pub fn hear(&mut self, raw: &str) {
-        let Ok((signed, members)) = SignedReceipt::read(raw) else { return };
-        let key = signed.key_among(&self.trusted);
-        if key.is_some_and(|key| signed.verify(key).is_ok()) {
-            self.take_checkpoint(&signed, &members);
-        }
+    /// Takes in what a receipt of a chain that is not audited states about others. Returns its
+    /// members if a trusted key signed it.
+    pub fn hear(&mut self, raw: &str) -> Option<Value> {
+        let (signed, members) = SignedReceipt::read(raw).ok()?;
+        signed.verify(signed.key_among(&self.trusted)?).ok()?;
+        self.take_checkpoint(&signed, &members);
+        Some(members)
     }
 
     /// Requires the receipt of a checkpoint that was kept elsewhere, and all that it names.
@@ -248,7 +250,7 @@ impl Audit {
 
     pub fn finish(mut self, scope: AuditScope, expected: ChainExpectation) -> AuditOutcome {
         if scope == AuditScope::All && self.only.is_none() {
-            for (chain_id, index, words) in self.history.faults(&self.expired) {
+            for (chain_id, index, words) in self.history.faults() {
                 self.fault(&chain_id, Some(index), words);
             }
         }
@@ -312,7 +314,7 @@ impl Audit {
                 self.expire(&signed, expired(&members));
             }
         }
-        Some(ReadReceipt { index, hash: signed.hash, members })
+        Some(ReadReceipt { index, hash: signed.hash, members, is_valid: valid })
     }
 
     fn expire(&mut self, signed: &SignedReceipt, gone: Vec<Head>) {

@@ -1,7 +1,7 @@
 //! The checkpoints of a ledger in their order. Replayed, they give the heads of all chains at each
 //! of them, and so the digest that it must state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::Hash;
@@ -77,16 +77,15 @@ impl History {
     }
 
     /// Replays the checkpoints, and returns the faults.
-    pub(super) fn faults(&self, expired: &HashMap<String, Head>) -> Vec<CheckpointFault> {
+    pub(super) fn faults(&self) -> Vec<CheckpointFault> {
         let mut faults = Vec::new();
         let mut after: HashMap<(&str, u64), Vec<&Moment>> = HashMap::new();
         let mut first = Vec::new();
-        let known: HashMap<(&str, u64), ()> =
-            self.moments.iter().map(|moment| (moment.place(), ())).collect();
+        let known: HashSet<(&str, u64)> = self.moments.iter().map(Moment::place).collect();
         for moment in &self.moments {
             let before = moment.checkpoint.previous.as_ref();
             match before.map(|head| (head.chain_id.as_str(), head.length)) {
-                Some(place) if known.contains_key(&place) => {
+                Some(place) if known.contains(&place) => {
                     after.entry(place).or_default().push(moment);
                 }
                 // A predecessor that is missing is a fault of its chain, unless that expired.
@@ -95,8 +94,9 @@ impl History {
         }
         for start in first {
             let (mut heads, mut next) = (Heads::default(), Some(start));
+            let mut ahead: Vec<&Expiry> = self.expiries.iter().collect();
             while let Some(moment) = next {
-                heads.advance(moment, &self.expiries, expired);
+                heads.advance(moment, &mut ahead);
                 let followers = after.remove(&moment.place()).unwrap_or_default();
                 // The digest covers all heads, so that the last one is enough.
                 if followers.is_empty() || self.is_required(&moment.checkpoint) {
@@ -128,17 +128,18 @@ impl Moment {
 }
 
 impl Heads {
-    /// Applies a checkpoint.
-    fn advance(&mut self, moment: &Moment, expiries: &[Expiry], expired: &HashMap<String, Head>) {
+    /// Applies a checkpoint, and the expiries that came before it.
+    fn advance(&mut self, moment: &Moment, ahead: &mut Vec<&Expiry>) {
         for head in &moment.checkpoint.heads {
             self.by_chain.insert(head.chain_id.clone(), head.clone());
         }
-        for Expiry { gone, chain_id, sequence } in expiries {
+        ahead.retain(|Expiry { gone, chain_id, sequence }| {
             let is_past = self.by_chain.get(chain_id).is_some_and(|head| head.length >= *sequence);
-            if is_past || expired.contains_key(chain_id) {
+            if is_past {
                 self.by_chain.remove(gone);
             }
-        }
+            !is_past
+        });
         self.is_partial = moment.checkpoint.omitted > 0;
     }
 

@@ -13,7 +13,9 @@ use receipt::checkpoint::Head;
 use rusqlite::{Connection, Row};
 
 use self::columns::{RECEIPT_COLUMNS, differing};
-use self::records::{RECORD_COLUMNS, RecordCheck, RecordSpan};
+use self::records::{
+    MISSING, RECORD_COLUMNS, RECORDS_EXPIRED, RecordCheck, RecordSpan, StatedDeletions,
+};
 use super::reader::Reader;
 use super::receipts::StoredChain;
 use crate::database::{WRITERS, lock, schema};
@@ -69,7 +71,7 @@ impl Reader {
         };
         let tables = self.pool.ask(Tables::of)?;
         let outset = Outset { place, tables, now: Timestamp::now() };
-        let mut expired = 0;
+        let mut gone = GoneRecords::default();
         // Oldest first, so that a key is known once another has handed over to it.
         for chain in self.chains()?.iter().rev() {
             if !audit.is_wanted(&chain.id) {
@@ -81,7 +83,7 @@ impl Reader {
             }
             let filed = self.filed_head(&chain.id, tables)?;
             let promised = outset.promised(&chain.id, filed.entry);
-            expired += self.audit_chain(audit, &chain.id, &outset, &mut each)?;
+            self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each))?;
             if tables.is_ours && chain.opening.is_none() {
                 let words = "the chain is not in the table of chains";
                 audit.fault(&chain.id, None, words.to_owned());
@@ -95,10 +97,11 @@ impl Reader {
             self.hear_checkpoints(audit)?;
         }
         if tables.is_ours {
+            if !audit.wants_all() && !gone.missing.is_empty() {
+                self.hear_deletions(audit, &mut gone.stated)?;
+            }
+            gone.tell(audit);
             self.audit_records(audit)?;
-        }
-        if expired > 0 {
-            audit.note(format!("note: {expired} receipts are of calls whose records have expired"));
         }
         if let Some(kept) = kept {
             self.require_kept(audit, kept)?;
@@ -106,16 +109,16 @@ impl Reader {
         Ok(())
     }
 
-    /// Audits the receipts of a chain; returns how many are of records that have expired.
+    /// Audits the receipts of a chain, and collects those whose records are gone.
     fn audit_chain(
         &self,
         audit: &mut Audit,
         chain_id: &str,
         outset: &Outset<'_>,
-        each: &mut impl FnMut(),
-    ) -> Result<u64, StoreError> {
+        (gone, each): (&mut GoneRecords, &mut impl FnMut()),
+    ) -> Result<(), StoreError> {
         let sql = page_query(outset.tables);
-        let (mut after, mut expired) = (i64::MIN, 0);
+        let mut after = i64::MIN;
         loop {
             let limit = i64::try_from(EXPORT_PAGE).unwrap_or(i64::MAX);
             let mut count = 0;
@@ -131,14 +134,14 @@ impl Reader {
                     let read = audit.push_to(chain_id, &text);
                     if let Some((read, span)) = read.zip(span) {
                         let comparison = Comparison { chain_id, row, read: &read, span };
-                        expired += comparison.tell(audit, outset.now)?;
+                        comparison.tell(audit, gone, outset.now)?;
                     }
                     each();
                 }
                 Ok(())
             })?;
             if count < EXPORT_PAGE {
-                return Ok(expired);
+                return Ok(());
             }
         }
     }
@@ -176,6 +179,26 @@ impl Reader {
                 if !audit.is_wanted(&chain_id) {
                     let text = row.get_ref(1)?.as_bytes().unwrap_or(b"");
                     audit.hear(&String::from_utf8_lossy(text));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes in the deletions that chains state which are not audited.
+    fn hear_deletions(
+        &self,
+        audit: &mut Audit,
+        stated: &mut StatedDeletions,
+    ) -> Result<(), StoreError> {
+        self.pool.ask_in_passing(|db| {
+            let mut statement =
+                db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+            let mut rows = statement.query([RECORDS_EXPIRED])?;
+            while let Some(row) = rows.next()? {
+                let text = row.get_ref(0)?.as_bytes().unwrap_or(b"");
+                if let Some(members) = audit.hear(&String::from_utf8_lossy(text)) {
+                    stated.add(&members);
                 }
             }
             Ok(())
@@ -225,9 +248,13 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Compares the columns of a receipt and its record with the signed text. Returns 1 if the
-    /// record has expired.
-    fn tell(&self, audit: &mut Audit, now: Timestamp) -> Result<u64, StoreError> {
+    /// Compares the columns of a receipt and its record with the signed text.
+    fn tell(
+        &self,
+        audit: &mut Audit,
+        gone: &mut GoneRecords,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let Comparison { chain_id, row, read, span } = self;
         let sequence = read.index + 1;
         let found = differing(row, chain_id, read)?;
@@ -239,13 +266,20 @@ impl Comparison<'_> {
             audit.fault(chain_id, Some(read.index), words);
         }
         match span.check(row, &read.members, now)? {
-            RecordCheck::Sound => Ok(0),
-            RecordCheck::Expired => Ok(1),
+            RecordCheck::Sound => {}
+            RecordCheck::Expired => gone.expired += 1,
+            RecordCheck::Missing(started) => {
+                let (chain_id, index) = ((*chain_id).to_owned(), read.index);
+                gone.missing.push(MissingRecord { chain_id, index, started });
+            }
             RecordCheck::Fault(words) => {
                 audit.fault(chain_id, Some(read.index), format!("receipt {sequence}: {words}"));
-                Ok(0)
             }
         }
+        if read.is_valid {
+            gone.stated.add(&read.members);
+        }
+        Ok(())
     }
 }
 
@@ -259,6 +293,38 @@ impl Outset<'_> {
         let left = journal::unfiled(&writers, chain_id, filed)?;
         let is_abandoned = !lock::is_held(&writers, chain_id);
         (left.entries > 0).then_some(Promises { left, is_abandoned })
+    }
+}
+
+/// Receipts whose records are gone.
+#[derive(Default)]
+struct GoneRecords {
+    /// The number of those that retention may have deleted.
+    expired: u64,
+    missing: Vec<MissingRecord>,
+    stated: StatedDeletions,
+}
+
+/// A receipt whose record can be gone only if a signed receipt says so.
+struct MissingRecord {
+    chain_id: String,
+    index: u64,
+    started: Timestamp,
+}
+
+impl GoneRecords {
+    fn tell(mut self, audit: &mut Audit) {
+        for MissingRecord { chain_id, index, started } in self.missing {
+            if self.stated.cover(started) {
+                self.expired += 1;
+            } else {
+                audit.fault(&chain_id, Some(index), format!("receipt {}: {MISSING}", index + 1));
+            }
+        }
+        if self.expired > 0 {
+            let count = self.expired;
+            audit.note(format!("note: {count} receipts are of calls whose records have expired"));
+        }
     }
 }
 

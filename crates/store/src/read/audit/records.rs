@@ -24,6 +24,12 @@ const FIRST: usize = 2 + columns::COUNT;
 const STATUS: usize = FIRST + 15;
 const STARTED: usize = FIRST + 21;
 
+/// The words of a receipt whose record is gone.
+pub(super) const MISSING: &str = "its record is missing from activity";
+
+/// The type of the action that deletes records.
+pub(super) const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
+
 /// The token of events from outside, whose receipts name the agent as the sender does.
 const EVENTS: &str = "events";
 
@@ -56,7 +62,32 @@ pub(super) enum RecordCheck {
     Sound,
     /// The record is gone, as its age or number allows.
     Expired,
+    /// The record of a call that began at this time is gone.
+    Missing(Timestamp),
     Fault(String),
+}
+
+/// The times of records that were deleted, according to signed receipts.
+#[derive(Default)]
+pub(super) struct StatedDeletions(Vec<(Timestamp, Timestamp)>);
+
+impl StatedDeletions {
+    /// Adds the deletions that a receipt states.
+    pub(super) fn add(&mut self, receipt: &Value) {
+        if receipt["credentialSubject"]["action"]["type"] != RECORDS_EXPIRED {
+            return;
+        }
+        let stated = receipt["issuer"]["runtime"]["expired_records"].as_array();
+        for deletion in stated.into_iter().flatten().filter(|it| it["kind"] == "records") {
+            let time = |name| member(deletion, name).parse().ok();
+            self.0.extend(time("from").zip(time("to")));
+        }
+    }
+
+    /// Reports whether a record that began at this time is among them.
+    pub(super) fn cover(&self, started: Timestamp) -> bool {
+        self.0.iter().any(|(from, to)| (*from..=*to).contains(&started))
+    }
 }
 
 impl RecordSpan {
@@ -82,9 +113,11 @@ impl RecordSpan {
         };
         let started = member(&subject["action"], "timestamp");
         if text(row, STATUS)?.is_none() {
-            let may_expire = started.parse().is_ok_and(|started| self.may_lack(started, now));
-            let missing = || RecordCheck::Fault("its record is missing from activity".to_owned());
-            return Ok(if may_expire { RecordCheck::Expired } else { missing() });
+            return Ok(match started.parse() {
+                Ok(started) if self.may_lack(started, now) => RecordCheck::Expired,
+                Ok(started) => RecordCheck::Missing(started),
+                Err(_) => RecordCheck::Fault(MISSING.to_owned()),
+            });
         }
         let mut found = differing_texts(row, receipt, token)?;
         let microseconds = row.get::<_, Option<i64>>(STARTED)?.unwrap_or_default();
@@ -297,6 +330,24 @@ mod tests {
         ] {
             assert_eq!(span.may_lack(started, now), expected, "{case}");
         }
+    }
+
+    #[test]
+    fn a_signed_receipt_can_state_that_records_were_deleted() {
+        let mut stated = StatedDeletions::default();
+        let deletion = serde_json::json!([
+            {"kind": "payloads", "from": "2026-01-01T00:00:00Z", "to": "2026-01-09T00:00:00Z"},
+            {"kind": "records", "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}]);
+        let receipt = |kind: &str| {
+            serde_json::json!({"credentialSubject": {"action": {"type": kind}},
+                "issuer": {"runtime": {"expired_records": deletion}}})
+        };
+        let at = |text: &str| text.parse().unwrap();
+        stated.add(&receipt("data.api.read"));
+        assert!(!stated.cover(at("2026-01-01T12:00:00Z")), "a call's receipt states nothing");
+        stated.add(&receipt(RECORDS_EXPIRED));
+        assert!(stated.cover(at("2026-01-01T12:00:00Z")));
+        assert!(!stated.cover(at("2026-01-03T00:00:00Z")));
     }
 
     #[test]
