@@ -165,3 +165,58 @@ fn holds(db: &Connection, head: &Head) -> Result<bool, StoreError> {
         .optional()?;
     Ok(found.and_then(|hash| hash.parse::<Hash>().ok()) == Some(head.hash))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::schema;
+
+    const CHAINS: usize = HEADS_MAX + 200;
+
+    fn ledger() -> Connection {
+        let mut db = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut db).unwrap();
+        for number in 0..CHAINS {
+            let id = format!("{number:05}");
+            let hash = Hash::of(id.as_bytes()).to_string();
+            db.execute(
+                "INSERT INTO chains (chain_id, opened_at, pid, key, status, length, last_hash)
+                 VALUES (?1, '', 0, '', 'complete', 3, ?2)",
+                [id, hash],
+            )
+            .unwrap();
+        }
+        db
+    }
+
+    fn name(db: &Connection, checkpoint: &Checkpoint) {
+        for head in &checkpoint.heads {
+            let sql = "UPDATE chains SET named = ?2 WHERE chain_id = ?1";
+            db.execute(sql, params![head.chain_id, head.length]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_names_what_is_open_or_has_changed_and_covers_all() {
+        let db = ledger();
+        let first = checkpoint(&db).unwrap();
+        assert_eq!((first.heads.len(), first.omitted), (HEADS_MAX, 200));
+        assert_eq!(first.count, CHAINS as u64);
+        name(&db, &first);
+        let second = checkpoint(&db).unwrap();
+        assert_eq!((second.heads.len(), second.omitted), (200, 0));
+        assert_eq!(second.digest, first.digest, "nothing has changed");
+        name(&db, &second);
+        db.execute_batch(
+            "UPDATE chains SET status = 'open' WHERE chain_id = '00002';
+             UPDATE chains SET length = 4 WHERE chain_id = '00001';
+             UPDATE chains SET status = 'expired' WHERE chain_id = '00000';",
+        )
+        .unwrap();
+        let third = checkpoint(&db).unwrap();
+        let named: Vec<&str> = third.heads.iter().map(|head| head.chain_id.as_str()).collect();
+        assert_eq!(named, ["00001", "00002"]);
+        assert_eq!(third.count, CHAINS as u64 - 1);
+        assert_ne!(third.digest, second.digest);
+    }
+}
