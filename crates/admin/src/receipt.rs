@@ -8,7 +8,7 @@ use domain::{Code, Refusal};
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use serde::Deserialize;
-use store::read::{Age, Reader, ReceiptFilter, SIGNING_TIME_MAX, StoredChain};
+use store::read::{LedgerPlace, Reader, ReceiptFilter, SIGNING_TIME_MAX, StoredChain};
 use store::{Store, StoreError};
 use utoipa::IntoParams;
 
@@ -18,7 +18,7 @@ use crate::form;
 use crate::ledger::{PageQuery, SpanQuery, off_thread, one_of, piece, streamed};
 use crate::view::words::RECEIPT_STATUSES;
 use crate::view::{
-    ChainEntry, ChainList, ChainReport, KeyEntry, KeyList, LedgerReport, ReceiptPage,
+    ChainEntry, ChainList, ChainReport, KeyEntry, KeyList, LedgerHead, LedgerReport, ReceiptPage,
 };
 
 #[derive(Deserialize, IntoParams)]
@@ -159,7 +159,7 @@ fn check(
     detail: AuditDetail,
 ) -> Result<AuditOutcome, StoreError> {
     let mut audit = audit(store, only.clone(), detail)?;
-    store.read().audit(&mut audit, Age::Settled, || ())?;
+    store.read().audit(&mut audit, LedgerPlace::Home(store.home()), || ())?;
     if let Some(id) = only.filter(|id| audit.is_empty() && audit.is_named(id)) {
         // The chain is missing. A receipt in another chain may say that it expired.
         let mut outcome = check(store, None, AuditDetail::Chains)?;
@@ -177,6 +177,13 @@ pub(crate) fn audit(
 ) -> Result<Audit, StoreError> {
     let no_key = || StoreError::Key("there is no public key to verify with".to_owned());
     Audit::new(store.public_keys()?, only, detail).ok_or_else(no_key)
+}
+
+/// Issues a checkpoint, and returns the line that identifies it.
+pub(crate) async fn checkpoint(State(admin): State<Admin>) -> Result<Json<LedgerHead>, Refused> {
+    let text = admin.gateway.store().checkpoint().await?;
+    let head = LedgerHead::of(&text);
+    Ok(Json(head.ok_or_else(|| StoreError::Read("the checkpoint cannot be read".to_owned()))?))
 }
 
 pub(crate) async fn keys(State(admin): State<Admin>) -> Result<Json<KeyList>, Refused> {

@@ -296,6 +296,10 @@ routes! {
                 .path("id", "The id of the chain.")
                 .gives::<view::ChainReport>("The verdict")
                 .refuses(LEDGER_LOOKUP),
+        POST "/api/v1/checkpoints" receipt::checkpoint =>
+            Operation::new("Issues a checkpoint: a receipt that names the heads of all chains")
+                .gives::<view::LedgerHead>("The state of all chains")
+                .refuses(LEDGER),
         GET "/api/v1/copies" copy::list =>
             Operation::new("Lists the exports in `<home>/copies`")
                 .gives::<view::CopyList>("The exports"),

@@ -32,7 +32,7 @@ pub use event::{ActivityEvent, EventData, RunEvent, ServerEvent, StreamEvent, To
 pub use page::{EndedSessions, PageSession, SignInCode, SignInLink};
 pub use receipt::{
     ChainEntry, ChainList, ChainReport, CopyEntry, CopyList, CopyReport, KeyEntry, KeyList,
-    LedgerReport, ReceiptDocument, ReceiptEntry, ReceiptPage, ReceiptVerdict,
+    LedgerHead, LedgerReport, ReceiptDocument, ReceiptEntry, ReceiptPage, ReceiptVerdict,
 };
 pub use run::{RunEntry, RunPage, StepCall, StepEntry};
 pub use server::{
@@ -41,7 +41,7 @@ pub use server::{
     ServerApproval, ServerEntry, ServerItems, ServerList, ServerLog, ServerReviewEntry,
     ServerWarning, TextWarning,
 };
-pub use status::{ConfigState, GateStatus, LedgerState, Liveness, Readiness};
+pub use status::{AnchorState, ConfigState, GateStatus, LedgerState, Liveness, Readiness};
 pub use summary::{
     ActivitySummary, AgentCounts, DurationPercentiles, IntentCounts, ServerCounts, TimeBucket,
     ToolCounts,

@@ -29,8 +29,8 @@ pub use read::{name_fault, parse};
 pub use reference::reference;
 pub use render::render;
 pub use section::{
-    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, PluginConfig,
-    ProfileConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,
+    AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
+    PluginConfig, ProfileConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,
 };
 pub use server::{AutoApprove, OAuth, ServerConfig, ServerOrigin, Sharing, Start, Transport};
 pub use template::{ConfigTemplate, MissingVariable, TemplateFault};

@@ -102,7 +102,7 @@ fn body(c: &mut Criterion) {
     c.bench_function("body/straight", |b| b.iter(|| black_box(&receipt).body(&position)));
     c.bench_function("body/from a tree", |b| {
         b.iter(|| {
-            let text = canonical::receipt(black_box(&tree).clone()).expect("faithful");
+            let text = canonical::receipt(black_box(&tree)).expect("faithful");
             Hash::of(text.as_bytes())
         })
     });

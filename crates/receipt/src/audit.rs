@@ -1,22 +1,33 @@
 //! The auditor of chains, shared by the command line, the REST API, copies and the page. It checks
-//! each chain on its own, and that a chain named by another as its predecessor exists up to the
-//! point it had reached. It keeps 32 bytes per receipt, because chains arrive in any order.
+//! each chain on its own, and that every chain still holds what others state about it: the chain
+//! after it names its end, and checkpoints name the heads of all. It keeps 32 bytes per receipt,
+//! because chains arrive in any order.
 
+mod claim;
+mod history;
+mod progress;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::chain::{Chain, ChainExpectation, ChainStatus, ReceiptCheck};
-use super::verify::SignedReceipt;
+use self::claim::{ChainClaim, Witness};
+use self::history::{History, Moment};
+use self::progress::ChainProgress;
+use super::chain::{ChainExpectation, ChainStatus, ReceiptCheck};
+use super::checkpoint::{Checkpoint, Head};
+use super::verify::{ReceiptError, SignedReceipt};
 use super::{Hash, PublicKey};
 
 /// Marks a chain that was deleted on purpose.
 const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
+
+/// The name in reports of faults that belong to no chain.
+pub const WHOLE_LEDGER: &str = "ledger";
 
 /// The verdict on one chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,7 +39,10 @@ pub struct Report {
     pub broken_at: Option<u64>,
     /// The broken receipt's id, if it can be read.
     pub receipt_id: Option<String>,
+    /// The first fault.
     pub error: Option<String>,
+    /// The number of faults.
+    pub faults: u64,
     /// Every receipt, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipts: Option<Vec<ReceiptCheck>>,
@@ -71,58 +85,23 @@ pub struct Audit {
     chains: Vec<ChainProgress>,
     places: HashMap<String, usize>,
     claims: Vec<ChainClaim>,
-    expired: HashSet<String>,
+    history: History,
+    /// The chains that were deleted on purpose, each with its last receipt.
+    expired: HashMap<String, Head>,
     latest: Option<String>,
+    notes: Vec<String>,
+    /// Faults that belong to no chain.
+    others: Vec<String>,
 }
 
-/// A statement at the start of one chain about another.
-struct ChainClaim {
-    by: String,
-    chain_id: String,
-    sequence: u64,
-    hash: Option<Hash>,
-}
-
-struct ChainProgress {
-    id: String,
-    check: Chain,
-    /// The hash of each receipt, as its successor records it.
-    hashes: Vec<Option<Hash>>,
-    last: String,
-    faulty: Option<String>,
-    must_have_ended: bool,
-    receipts: Option<Vec<ReceiptCheck>>,
-}
-
-/// The fields of a receipt that are needed before it is checked.
-#[derive(Deserialize)]
-struct ReceiptSummary<'a> {
-    #[serde(borrow, rename = "credentialSubject")]
-    subject: Subject<'a>,
-    #[serde(default)]
-    issuer: Value,
-}
-
-#[derive(Deserialize)]
-struct Subject<'a> {
-    #[serde(borrow)]
-    action: ActionType<'a>,
-    #[serde(borrow)]
-    chain: ChainPlace<'a>,
-}
-
-#[derive(Deserialize)]
-struct ActionType<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct ChainPlace<'a> {
-    #[serde(borrow)]
-    chain_id: Cow<'a, str>,
-    #[serde(borrow)]
-    previous_receipt_hash: Option<Cow<'a, str>>,
+/// A receipt that was read, for those who compare it with something else.
+pub struct ReadReceipt {
+    /// Its index in its chain.
+    pub index: u64,
+    pub hash: Hash,
+    pub members: Value,
+    /// It is signed and in its place.
+    pub is_valid: bool,
 }
 
 impl Audit {
@@ -140,14 +119,17 @@ impl Audit {
             chains: Vec::new(),
             places: HashMap::new(),
             claims: Vec::new(),
-            expired: HashSet::new(),
+            history: History::default(),
+            expired: HashMap::new(),
             latest: None,
+            notes: Vec::new(),
+            others: Vec::new(),
         })
     }
 
-    /// Reports whether the start of another chain names this one.
+    /// Reports whether another chain names this one.
     pub fn is_named(&self, chain_id: &str) -> bool {
-        self.claims.iter().any(|claim| claim.chain_id == chain_id)
+        self.claims.iter().any(|claim| claim.head.chain_id == chain_id)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -158,30 +140,105 @@ impl Audit {
         self.chains.len() == 1
     }
 
+    /// Reports whether a receipt says that this chain was deleted on purpose.
+    pub fn is_expired(&self, chain_id: &str) -> bool {
+        self.expired.contains_key(chain_id)
+    }
+
     /// Adds the next receipt of the chain that it names. An unreadable receipt belongs to the chain
     /// before it; returns `None` if there is none.
     pub fn push(&mut self, raw: &str) -> Option<()> {
-        let glance: Option<ReceiptSummary<'_>> = serde_json::from_str(raw).ok();
-        let chain_id = match &glance {
-            Some(glance) => glance.subject.chain.chain_id.clone().into_owned(),
-            None => self.latest.clone()?,
+        let parsed = SignedReceipt::read(raw);
+        let chain_id = match &parsed {
+            Ok((signed, _)) => signed.link.chain_id.clone(),
+            Err(_) => named_chain(raw).or_else(|| self.latest.clone())?,
         };
-        self.take(&chain_id, raw, glance);
+        self.take(&chain_id, parsed);
         self.latest = Some(chain_id);
         Some(())
     }
 
-    /// Adds the next receipt of a chain as the ledger stores it.
-    pub fn push_to(&mut self, chain_id: &str, raw: &str) {
-        self.take(chain_id, raw, serde_json::from_str(raw).ok());
+    /// Adds the next receipt of a chain as the ledger stores it, and returns what was read.
+    pub fn push_to(&mut self, chain_id: &str, raw: &str) -> Option<ReadReceipt> {
+        self.take(chain_id, SignedReceipt::read(raw))
+    }
+
+    /// Takes in what a receipt of a chain that is not audited states about others. Returns its
+    /// members if a trusted key signed it.
+    pub fn hear(&mut self, raw: &str) -> Option<Value> {
+        let (signed, members) = SignedReceipt::read(raw).ok()?;
+        signed.verify(signed.key_among(&self.trusted)?).ok()?;
+        self.take_checkpoint(&signed, &members);
+        Some(members)
+    }
+
+    /// Requires the receipt of a checkpoint that was kept elsewhere, and all that it names.
+    pub fn require(&mut self, kept_in: &str, raw: &str) {
+        let read = SignedReceipt::read(raw).and_then(|(signed, members)| {
+            // Rotations may lead to its key later, when all receipts have been read.
+            if let Some(key) = signed.key_among(&self.trusted) {
+                signed.verify(key)?;
+            }
+            let checkpoint = Checkpoint::of(&members);
+            Ok((signed, checkpoint.ok_or(ReceiptError::Malformed("issuer.runtime.checkpoint"))?))
+        });
+        let (signed, checkpoint) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                return self.others.push(format!("{kept_in} is not a checkpoint: {error}"));
+            }
+        };
+        let link = &signed.link;
+        let (chain_id, length) = (link.chain_id.clone(), link.sequence);
+        let own = Head { chain_id, length, hash: signed.hash };
+        let witness = Witness::Kept { place: kept_in.into() };
+        for head in checkpoint.heads.into_iter().chain([own]) {
+            self.claims.push(ChainClaim { witness: witness.clone(), head });
+        }
+    }
+
+    /// Requires a checkpoint with this digest, of this many chains if that is known.
+    pub fn require_digest(&mut self, digest: Hash, count: Option<u64>) {
+        self.history.require(digest, count);
+    }
+
+    /// Records the head of a chain, according to the ledger's own tables.
+    pub fn must_have(&mut self, head: Head) {
+        self.claims.push(ChainClaim { witness: Witness::Table, head });
     }
 
     /// Records that this chain has ended, according to the ledger.
     pub fn must_have_ended(&mut self, chain_id: &str) {
         if self.is_wanted(chain_id) {
-            let place = self.place(chain_id, "");
+            let place = self.place(chain_id, None);
             self.chains[place].must_have_ended = true;
         }
+    }
+
+    /// Records receipts of a chain that are committed, but not signed yet.
+    pub fn expect_later(&mut self, chain_id: &str, promised: Vec<(u64, Hash)>) {
+        if self.is_wanted(chain_id) {
+            let place = self.place(chain_id, None);
+            self.chains[place].promised.extend(promised);
+        }
+    }
+
+    /// Records a fault of a chain that others found.
+    pub fn fault(&mut self, chain_id: &str, index: Option<u64>, words: String) {
+        if self.is_wanted(chain_id) {
+            let place = self.place(chain_id, None);
+            self.chains[place].add_fault(index, words);
+        }
+    }
+
+    /// Records a fault that belongs to no chain.
+    pub fn fault_of_ledger(&mut self, words: String) {
+        self.others.push(words);
+    }
+
+    /// Records something that could not be checked.
+    pub fn note(&mut self, words: String) {
+        self.notes.push(words);
     }
 
     /// Returns the verdict on an export. If it holds a single chain, its first receipt may name a
@@ -191,49 +248,101 @@ impl Audit {
         self.finish(scope, expected)
     }
 
-    pub fn finish(self, scope: AuditScope, expected: ChainExpectation) -> AuditOutcome {
-        let Audit { only, chains, places, claims, expired, .. } = self;
-        let mut notes = Vec::new();
-        let mut missing: Vec<Report> = Vec::new();
-        let mut claimed: HashMap<usize, Vec<ChainClaim>> = HashMap::new();
-        for claim in claims {
-            match places.get(&claim.chain_id) {
-                Some(place) => claimed.entry(*place).or_default().push(claim),
-                None if only.is_some() || expired.contains(&claim.chain_id) => {}
-                None if scope == AuditScope::Part => notes.push(claim.unchecked()),
-                None if missing.iter().any(|known| known.chain_id == claim.chain_id) => {}
-                None => missing.push(claim.missing()),
+    pub fn finish(mut self, scope: AuditScope, expected: ChainExpectation) -> AuditOutcome {
+        if scope == AuditScope::All && self.only.is_none() {
+            for (chain_id, index, words) in self.history.faults() {
+                self.fault(&chain_id, Some(index), words);
             }
         }
+        self.others.extend(self.history.absent());
+        if self.only.is_some() {
+            self.others.clear();
+        }
+        let Audit { only, chains, places, claims, expired, mut notes, others, .. } = self;
+        let mut missing: Vec<Report> = Vec::new();
+        let mut unchecked: Vec<ChainClaim> = Vec::new();
+        let mut claimed: HashMap<usize, Vec<ChainClaim>> = HashMap::new();
+        for claim in claims {
+            let chain_id = &claim.head.chain_id;
+            match (places.get(chain_id), expired.get(chain_id)) {
+                (Some(place), _) => claimed.entry(*place).or_default().push(claim),
+                (None, _) if only.is_some() => {}
+                (None, Some(gone)) => missing.extend(claim.contradicts(gone)),
+                (None, None) if scope == AuditScope::Part => unchecked.push(claim),
+                (None, None) => match missing.iter_mut().find(|it| it.chain_id == *chain_id) {
+                    Some(known) => known.faults += 1,
+                    None => missing.push(claim.missing()),
+                },
+            }
+        }
+        notes.extend(claim::unchecked(&unchecked));
         let reports = chains.into_iter().enumerate().map(|(place, chain)| {
             chain.finish(&claimed.remove(&place).unwrap_or_default(), expected)
         });
-        AuditOutcome { reports: reports.chain(missing).collect(), notes }
+        let others = others.into_iter().map(|words| Report::broken(WHOLE_LEDGER, words));
+        AuditOutcome { reports: reports.chain(missing).chain(others).collect(), notes }
     }
 
-    fn take(&mut self, chain_id: &str, raw: &str, glance: Option<ReceiptSummary<'_>>) {
-        let is_first = !self.places.contains_key(chain_id);
-        let valid = if self.is_wanted(chain_id) {
-            let place = self.place(chain_id, raw);
+    fn take(
+        &mut self,
+        chain_id: &str,
+        parsed: Result<(SignedReceipt, Value), ReceiptError>,
+    ) -> Option<ReadReceipt> {
+        let place = self.places.get(chain_id);
+        let is_first = place.is_none_or(|place| self.chains[*place].hashes.is_empty());
+        let signed = parsed.as_ref().map(|(signed, _)| signed);
+        // A chain that was not requested is not checked, but its statements about others count.
+        let (index, valid) = if self.is_wanted(chain_id) {
+            let place = self.place(chain_id, signed.ok());
             let chain = &mut self.chains[place];
-            let valid = chain.push(raw, glance.as_ref());
+            let valid = chain.push(signed);
             let key = chain.check.active_key();
             if valid && !self.trusted.contains(key) {
                 self.trusted.push(key.clone());
             }
-            valid
+            (chain.hashes.len() as u64 - 1, valid)
         } else {
-            // Not requested, but its statements about other chains count.
-            true
+            (0, true)
         };
-        let Some(glance) = glance else { return };
+        let (signed, members) = parsed.ok()?;
         if is_first {
-            self.claims.extend(ChainClaim::of(chain_id, &glance.issuer));
+            self.claims.extend(ChainClaim::of_beginning(chain_id, &members));
         }
-        if valid && glance.subject.action.r#type == CHAIN_EXPIRED {
-            let gone = glance.issuer.pointer("/runtime/expired_chain/chain_id");
-            self.expired.extend(gone.and_then(Value::as_str).map(str::to_owned));
+        if valid {
+            self.take_checkpoint(&signed, &members);
+            if action_type(&members) == Some(CHAIN_EXPIRED) {
+                self.expire(&signed, expired(&members));
+            }
         }
+        Some(ReadReceipt { index, hash: signed.hash, members, is_valid: valid })
+    }
+
+    fn expire(&mut self, signed: &SignedReceipt, gone: Vec<Head>) {
+        for gone in gone {
+            let link = &signed.link;
+            self.history.expire(&gone.chain_id, &link.chain_id, link.sequence);
+            self.expired.insert(gone.chain_id.clone(), gone);
+        }
+    }
+
+    fn take_checkpoint(&mut self, signed: &SignedReceipt, members: &Value) {
+        let Some(checkpoint) = Checkpoint::of(members) else { return };
+        let link = &signed.link;
+        let by: Arc<str> = link.chain_id.as_str().into();
+        let witness = Witness::Checkpoint { by: by.clone(), sequence: link.sequence };
+        // What it says of its own chain is in its link.
+        let others = checkpoint.heads.iter().chain(&checkpoint.previous);
+        for head in others.filter(|head| head.chain_id != link.chain_id) {
+            self.claims.push(ChainClaim { witness: witness.clone(), head: head.clone() });
+        }
+        if self.only.is_none() {
+            self.history.push(Moment { chain_id: by, sequence: link.sequence, checkpoint });
+        }
+    }
+
+    /// Reports whether the verdict on every chain is wanted.
+    pub fn wants_all(&self) -> bool {
+        self.only.is_none()
     }
 
     /// Reports whether the verdict on this chain is wanted; for other chains, only their start
@@ -244,85 +353,25 @@ impl Audit {
 
     /// Returns the index of a chain, adding it if new; its first receipt says which key it began
     /// with.
-    fn place(&mut self, chain_id: &str, first: &str) -> usize {
+    fn place(&mut self, chain_id: &str, first: Option<&SignedReceipt>) -> usize {
         if let Some(place) = self.places.get(chain_id) {
             return *place;
         }
-        let check = Chain::new(self.key_of(first).clone());
-        let (id, last) = (chain_id.to_owned(), String::new());
-        let hashes = Vec::new();
-        self.chains.push(ChainProgress {
-            id,
-            check,
-            hashes,
-            last,
-            faulty: None,
-            must_have_ended: false,
-            receipts: (self.detail == AuditDetail::Receipts).then(Vec::new),
-        });
+        let lists = self.detail == AuditDetail::Receipts;
+        let chain = ChainProgress::new(chain_id, self.key_of(first).clone(), lists);
+        self.chains.push(chain);
         self.places.insert(chain_id.to_owned(), self.chains.len() - 1);
         self.chains.len() - 1
     }
 
     /// Returns the trusted key that the first receipt names. If none matches, any of them will show
     /// that.
-    fn key_of(&self, first: &str) -> &PublicKey {
-        let named = SignedReceipt::parse(first).ok().and_then(|signed| {
+    fn key_of(&self, first: Option<&SignedReceipt>) -> &PublicKey {
+        let named = first.and_then(|signed| {
             let fits = |key: &&PublicKey| signed.verify(key).is_ok();
             signed.key_among(&self.trusted).or_else(|| self.trusted.iter().find(fits))
         });
         named.unwrap_or(&self.trusted[0])
-    }
-}
-
-impl ChainProgress {
-    /// Checks a receipt, and reports whether it is signed and in its place.
-    fn push(&mut self, raw: &str, glance: Option<&ReceiptSummary<'_>>) -> bool {
-        let check = self.check.push(raw);
-        let valid = check.signature_valid && check.hash_link_valid && check.sequence_valid;
-        if !valid && self.faulty.is_none() {
-            self.faulty = Some(check.receipt_id.clone());
-        }
-        self.receipts.iter_mut().for_each(|receipts| receipts.push(check.clone()));
-        if let Some(last) = self.hashes.last_mut() {
-            let previous =
-                glance.and_then(|glance| glance.subject.chain.previous_receipt_hash.as_ref());
-            *last = previous.and_then(|hash| hash.parse().ok());
-        }
-        self.hashes.push(None);
-        self.last.clear();
-        self.last.push_str(raw);
-        valid
-    }
-
-    fn finish(mut self, claims: &[ChainClaim], expected: ChainExpectation) -> Report {
-        if let Some(last) = self.hashes.last_mut() {
-            *last = SignedReceipt::parse(&self.last).ok().map(|signed| signed.hash);
-        }
-        let check = self.check.finish(expected);
-        let mut report = Report {
-            chain_id: self.id,
-            valid: check.valid,
-            length: check.length,
-            status: check.status,
-            broken_at: check.broken_at,
-            receipt_id: self.faulty.filter(|id| !id.is_empty()),
-            error: check.error,
-            receipts: self.receipts,
-        };
-        for claim in claims {
-            report.note(claim.fault(&self.hashes));
-        }
-        let ended = match report.status {
-            ChainStatus::Complete | ChainStatus::Interrupted => true,
-            ChainStatus::Unknown => false,
-        };
-        if self.must_have_ended && !ended {
-            let words = "the ledger marks the chain as ended, but its last receipt is not \
-                         terminal: the end of the chain is missing";
-            report.note(Some((None, words.to_owned())));
-        }
-        report
     }
 }
 
@@ -337,13 +386,22 @@ impl Report {
             broken_at: None,
             receipt_id: None,
             error: None,
+            faults: 0,
             receipts: Some(Vec::new()),
         }
     }
 
-    /// Records a fault; only the first one is reported.
-    fn note(&mut self, fault: Option<(Option<u64>, String)>) {
-        if let (true, Some((at, words))) = (self.valid, fault) {
+    /// Returns the report on a chain of which nothing is there.
+    fn broken(chain_id: &str, words: String) -> Report {
+        let mut report = Report { receipts: None, ..Report::empty(chain_id.to_owned()) };
+        report.note(None, words);
+        report
+    }
+
+    /// Records a fault; the first one is reported.
+    fn note(&mut self, at: Option<u64>, words: String) {
+        self.faults += 1;
+        if self.valid {
             self.valid = false;
             self.broken_at = at;
             self.error = Some(words);
@@ -351,54 +409,20 @@ impl Report {
     }
 }
 
-impl ChainClaim {
-    fn of(by: &str, issuer: &Value) -> Option<ChainClaim> {
-        let before = issuer.pointer("/runtime/preceding_chain")?;
-        Some(ChainClaim {
-            by: by.to_owned(),
-            chain_id: before["chain_id"].as_str()?.to_owned(),
-            sequence: before["sequence"].as_u64()?,
-            hash: before["hash"].as_str().and_then(|hash| hash.parse().ok()),
-        })
-    }
+/// Returns the chains whose expiry a receipt states: of one chain, and again of those whose expiry
+/// that chain stated.
+pub fn expired(members: &Value) -> Vec<Head> {
+    let runtime = &members["issuer"]["runtime"];
+    let before = runtime["expired_before"].as_array().into_iter().flatten();
+    before.chain([&runtime["expired_chain"]]).filter_map(claim::sequenced).collect()
+}
 
-    fn fault(&self, hashes: &[Option<Hash>]) -> Option<(Option<u64>, String)> {
-        let (by, sequence) = (&self.by, self.sequence);
-        let index = sequence.checked_sub(1)?;
-        match usize::try_from(index).ok().and_then(|index| hashes.get(index)) {
-            None => Some((
-                None,
-                format!(
-                    "the chain has {} receipts, but had {sequence} when chain {by} began: the end \
-                     of the chain is missing",
-                    hashes.len()
-                ),
-            )),
-            Some(found) if *found == self.hash => None,
-            Some(_) => Some((
-                Some(index),
-                format!("receipt {sequence} has changed since chain {by} began"),
-            )),
-        }
-    }
+fn action_type(members: &Value) -> Option<&str> {
+    members.pointer("/credentialSubject/action/type")?.as_str()
+}
 
-    fn missing(&self) -> Report {
-        Report {
-            chain_id: self.chain_id.clone(),
-            valid: false,
-            length: 0,
-            status: ChainStatus::Unknown,
-            broken_at: None,
-            receipt_id: None,
-            error: Some(format!(
-                "the chain is missing: chain {} names it as its preceding chain",
-                self.by
-            )),
-            receipts: None,
-        }
-    }
-
-    fn unchecked(&self) -> String {
-        format!("note: the preceding chain, {}, is not in this file", self.chain_id)
-    }
+/// Returns the chain that a receipt names that is not valid otherwise.
+fn named_chain(raw: &str) -> Option<String> {
+    let members: Value = serde_json::from_str(raw).ok()?;
+    Some(members.pointer("/credentialSubject/chain/chain_id")?.as_str()?.to_owned())
 }

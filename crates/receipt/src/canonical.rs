@@ -96,28 +96,39 @@ pub fn value(value: &Value) -> String {
 
 /// Returns the bytes of a receipt that are signed and hashed: without its proof and null members,
 /// but always with `chain.previous_receipt_hash`. Returns `None` if a number would be rounded.
-pub fn receipt(mut receipt: Value) -> Option<String> {
-    if let Some(members) = receipt.as_object_mut() {
-        members.shift_remove("proof");
-    }
-    drop_nulls(&mut receipt);
-    let chain = receipt.pointer_mut("/credentialSubject/chain");
-    if let Some(chain) = chain.and_then(Value::as_object_mut) {
-        chain.entry("previous_receipt_hash").or_insert(Value::Null);
-    }
+pub fn receipt(receipt: &Value) -> Option<String> {
     let mut writer = Writer::with_capacity(2048);
-    writer.read_value(&receipt).expect("a parsed value has no duplicate keys");
+    writer.write_signed(receipt, Place::Receipt);
     writer.faithful.then_some(writer.out)
 }
 
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_nulls);
+/// The place of an object in a receipt, as far as it decides which members are signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Receipt,
+    Subject,
+    Chain,
+    Elsewhere,
+}
+
+/// The one member that is signed even if it is null or absent.
+const PREVIOUS: &str = "previous_receipt_hash";
+
+impl Place {
+    fn signs(self, name: &str, value: &Value) -> bool {
+        match self {
+            Place::Receipt if name == "proof" => false,
+            Place::Chain if name == PREVIOUS => true,
+            Place::Receipt | Place::Subject | Place::Chain | Place::Elsewhere => !value.is_null(),
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+
+    fn of_member(self, name: &str) -> Place {
+        match (self, name) {
+            (Place::Receipt, "credentialSubject") => Place::Subject,
+            (Place::Subject, "chain") => Place::Chain,
+            _ => Place::Elsewhere,
+        }
     }
 }
 
@@ -193,6 +204,44 @@ impl Writer {
 
     fn read_value(&mut self, value: &Value) -> Result<(), serde_json::Error> {
         self.deserialize(value)
+    }
+
+    /// Writes the signed part of a receipt, or of a value in it.
+    fn write_signed(&mut self, value: &Value, place: Place) {
+        let members = match value {
+            Value::Object(members) => members,
+            Value::Array(items) => {
+                self.out.push('[');
+                for item in items {
+                    self.write_signed(item, Place::Elsewhere);
+                    self.out.push(',');
+                }
+                return self.close(']');
+            }
+            Value::String(text) => return write_text(&mut self.out, text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {
+                return self.read_value(value).expect("a parsed value can be written");
+            }
+        };
+        let mut signed: Vec<(&str, &Value)> = members
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
+            .filter(|(name, value)| place.signs(name, value))
+            .collect();
+        if place == Place::Chain && !members.contains_key(PREVIOUS) {
+            signed.push((PREVIOUS, &Value::Null));
+        }
+        if !signed.is_sorted_by(|(a, _), (b, _)| order(a, b).is_lt()) {
+            signed.sort_unstable_by(|(a, _), (b, _)| order(a, b));
+        }
+        self.out.push('{');
+        for (name, value) in signed {
+            write_text(&mut self.out, name);
+            self.out.push(':');
+            self.write_signed(value, place.of_member(name));
+            self.out.push(',');
+        }
+        self.close('}');
     }
 
     /// Sorts the members that begin at `start`; they were written in their original order.

@@ -64,6 +64,7 @@ pub struct Chain {
     previous: Option<PreviousReceipt>,
     status: ChainStatus,
     broken: Option<(u64, String)>,
+    faults: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -93,17 +94,33 @@ impl Chain {
             previous: None,
             status: ChainStatus::Unknown,
             broken: None,
+            faults: 0,
         }
     }
 
     pub fn push(&mut self, raw: &str) -> ReceiptCheck {
+        self.push_parsed(SignedReceipt::parse(raw).as_ref())
+    }
+
+    /// Adds a receipt that was parsed already.
+    pub fn push_parsed(&mut self, parsed: Result<&SignedReceipt, &ReceiptError>) -> ReceiptCheck {
         let index = self.length;
-        let check = match SignedReceipt::parse(raw) {
+        let check = match parsed {
             Ok(signed) => self.take(index, signed),
-            Err(error) => self.pass_over(index, &error),
+            Err(error) => self.pass_over(index, error),
         };
         self.length += 1;
         check
+    }
+
+    /// Returns the number of receipts with a fault so far.
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+
+    /// Returns the hash of the last receipt; `None` at the start and after an unreadable one.
+    pub fn last_hash(&self) -> Option<Hash> {
+        self.previous.as_ref().map(|previous| previous.hash)
     }
 
     /// Returns the key that must sign the next receipt.
@@ -125,7 +142,7 @@ impl Chain {
         }
     }
 
-    fn take(&mut self, index: u64, signed: SignedReceipt) -> ReceiptCheck {
+    fn take(&mut self, index: u64, signed: &SignedReceipt) -> ReceiptCheck {
         let signature = signed.verify(&self.active_key);
         let sequence = self.check_sequence(index, &signed.link);
         let hash_link = self.check_hash_link(index, &signed.link);
@@ -138,21 +155,24 @@ impl Chain {
         };
         let signature = signature.map_err(|error| error.to_string());
         let trusted = signature.is_ok();
-        for result in [
+        let results = [
             self.check_chain_id(&signed.link),
             signature,
             self.check_not_ended(),
             sequence,
             hash_link,
-            self.rotate(&signed, trusted),
-        ] {
+            self.rotate(signed, trusted),
+        ];
+        self.faults += u64::from(results.iter().any(Result::is_err));
+        for result in results {
             self.note(index, result);
         }
-        self.advance(&signed);
+        self.advance(signed);
         check
     }
 
     fn pass_over(&mut self, index: u64, error: &ReceiptError) -> ReceiptCheck {
+        self.faults += 1;
         self.note(index, Err(error.to_string()));
         self.previous = None;
         self.status = ChainStatus::Unknown;

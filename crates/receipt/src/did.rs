@@ -50,12 +50,12 @@ impl PublicKey {
         }
         PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Did)?)
     }
+}
 
-    /// Returns the DID URL of a `did:key`'s only key.
-    pub(super) fn verification_method(&self) -> String {
-        let multibase = multibase(self);
-        format!("{PREFIX}{multibase}#{multibase}")
-    }
+/// Returns the DID URL of a `did:key`'s only key.
+pub(super) fn verification_method(key: &PublicKey) -> String {
+    let multibase = multibase(key);
+    format!("{PREFIX}{multibase}#{multibase}")
 }
 
 pub(super) fn is_did_key(did: &str) -> bool {
@@ -64,7 +64,7 @@ pub(super) fn is_did_key(did: &str) -> bool {
 
 pub fn document(key: &PublicKey) -> DidDocument {
     let id = key.did();
-    let method = key.verification_method();
+    let method = key.verification_method().to_owned();
     DidDocument {
         context: ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"],
         verification_method: [VerificationMethod {

@@ -5,15 +5,15 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use aws_lc_rs::signature::Ed25519KeyPair;
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use base64ct::{Base64UrlUnpadded, Encoding as _};
+use ed25519_dalek::VerifyingKey;
 use ed25519_dalek::pkcs8::{
     DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
     KeypairBytes, spki::der::pem::LineEnding,
 };
-use ed25519_dalek::{Signature, VerifyingKey};
 
-use super::Hash;
+use super::{Hash, did};
 
 pub const SEED_BYTES: usize = 32;
 pub(super) const SIGNATURE_BYTES: usize = 64;
@@ -42,8 +42,20 @@ pub struct SigningKey {
     verification_method: String,
 }
 
-#[derive(Clone, PartialEq, Eq)]
-pub struct PublicKey(VerifyingKey);
+#[derive(Clone)]
+pub struct PublicKey {
+    key: VerifyingKey,
+    /// Encoded at the first use: every verification compares it.
+    verification_method: OnceLock<String>,
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &PublicKey) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for PublicKey {}
 
 /// PEM text of a private key. It is wiped on drop and has no `Debug`.
 pub struct PrivatePem(ed25519_dalek::pkcs8::spki::der::zeroize::Zeroizing<String>);
@@ -74,7 +86,7 @@ impl SigningKey {
     }
 
     pub fn public(&self) -> PublicKey {
-        PublicKey(self.key.verifying_key())
+        PublicKey::new(self.key.verifying_key())
     }
 
     /// Returns the DID URL of this key, as it appears in proofs.
@@ -91,7 +103,7 @@ impl SigningKey {
     }
 
     fn new(key: ed25519_dalek::SigningKey) -> SigningKey {
-        let verification_method = PublicKey(key.verifying_key()).verification_method();
+        let verification_method = did::verification_method(&PublicKey::new(key.verifying_key()));
         SigningKey { key, quick: OnceLock::new(), verification_method }
     }
 }
@@ -103,20 +115,29 @@ impl fmt::Debug for SigningKey {
 }
 
 impl PublicKey {
+    fn new(key: VerifyingKey) -> PublicKey {
+        PublicKey { key, verification_method: OnceLock::new() }
+    }
+
+    /// Returns the DID URL of a `did:key`'s only key.
+    pub(super) fn verification_method(&self) -> &str {
+        self.verification_method.get_or_init(|| did::verification_method(self))
+    }
+
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<PublicKey, KeyError> {
-        VerifyingKey::from_bytes(bytes).map(PublicKey).map_err(|_| KeyError::Point)
+        VerifyingKey::from_bytes(bytes).map(PublicKey::new).map_err(|_| KeyError::Point)
     }
 
     pub fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
+        self.key.as_bytes()
     }
 
     pub fn from_pem(pem: &str) -> Result<PublicKey, KeyError> {
-        VerifyingKey::from_public_key_pem(pem).map(PublicKey).map_err(|_| KeyError::PublicPem)
+        VerifyingKey::from_public_key_pem(pem).map(PublicKey::new).map_err(|_| KeyError::PublicPem)
     }
 
     pub fn to_pem(&self) -> String {
-        self.0.to_public_key_pem(LineEnding::LF).expect("a key of 32 bytes can be written as PEM")
+        self.key.to_public_key_pem(LineEnding::LF).expect("a key of 32 bytes can be written as PEM")
     }
 
     pub fn from_multibase(text: &str) -> Result<PublicKey, KeyError> {
@@ -134,11 +155,39 @@ impl PublicKey {
     }
 
     /// Verifies strictly: each signature has one encoding, and weak keys, under which any signature
-    /// verifies, are rejected.
+    /// verifies, are rejected, as is a signature that begins with a point of small order. The
+    /// library is the one that signs, since it takes less time.
     pub(super) fn verifies(&self, bytes: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
-        self.0.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok()
+        let is_weak =
+            self.key.is_weak() || SMALL_ORDER.iter().any(|point| signature.starts_with(point));
+        !is_weak
+            && UnparsedPublicKey::new(&ED25519, self.as_bytes()).verify(bytes, signature).is_ok()
     }
 }
+
+/// The points of small order, each in its one canonical encoding.
+const SMALL_ORDER: [[u8; 32]; 8] = {
+    let mut points = [[0; 32]; 8];
+    points[0][0] = 1;
+    points[1] = [0xff; 32];
+    (points[1][0], points[1][31]) = (0xec, 0x7f);
+    points[3][31] = 0x80;
+    points[4] = [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67,
+        0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac,
+        0x03, 0x7a,
+    ];
+    points[5] = points[4];
+    points[5][31] |= 0x80;
+    points[6] = [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98,
+        0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53,
+        0xfc, 0x05,
+    ];
+    points[7] = points[6];
+    points[7][31] |= 0x80;
+    points
+};
 
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,6 +228,50 @@ mod tests {
     fn debug_output_shows_the_public_part_only() {
         let key = SigningKey::from_seed(&[7; SEED_BYTES]);
         assert_eq!(format!("{key:?}"), format!("SigningKey({})", key.public().did()));
+    }
+
+    #[test]
+    fn weak_keys_and_points_are_rejected() {
+        let mut distinct = SMALL_ORDER.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 8);
+        for point in SMALL_ORDER {
+            let weak = PublicKey::from_bytes(&point).unwrap();
+            assert!(weak.key.is_weak(), "{point:?}");
+            // Under such a key, zero is a signature of every message.
+            let mut signature = [0; SIGNATURE_BYTES];
+            signature[0] = 1;
+            assert!(!weak.verifies(b"anything", &signature));
+        }
+    }
+
+    #[test]
+    fn both_libraries_accept_the_same_signatures() {
+        let key = SigningKey::from_seed(&[7; SEED_BYTES]);
+        let (public, signature) = (key.public(), key.sign(b"text"));
+        let strict = |signature: &[u8; SIGNATURE_BYTES], text: &[u8]| {
+            let signature = ed25519_dalek::Signature::from_bytes(signature);
+            public.key.verify_strict(text, &signature).is_ok()
+        };
+        assert!(public.verifies(b"text", &signature) && strict(&signature, b"text"));
+        for bit in 0..SIGNATURE_BYTES * 8 {
+            let mut other = signature;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!public.verifies(b"text", &other) && !strict(&other, b"text"), "bit {bit}");
+        }
+        assert!(!public.verifies(b"test", &signature));
+        // The same signature with the order of the group added to its second half.
+        let order = [
+            0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9,
+            0xde, 0x14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+        ];
+        let (mut other, mut carry) = (signature, 0);
+        for (byte, more) in other[32..].iter_mut().zip(order) {
+            let sum = u16::from(*byte) + more + carry;
+            (*byte, carry) = (sum.to_le_bytes()[0], sum >> 8);
+        }
+        assert!(!public.verifies(b"text", &other) && !strict(&other, b"text"));
     }
 
     #[test]

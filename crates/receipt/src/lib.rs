@@ -59,6 +59,7 @@
 pub mod audit;
 pub mod canonical;
 pub mod chain;
+pub mod checkpoint;
 pub mod content;
 pub mod did;
 pub mod disclosure;

@@ -24,6 +24,7 @@ enum ItemValue<'a> {
     Flag(bool),
     Texts(Vec<Cow<'a, str>>),
     Object(Runtime<'a>),
+    Objects(Vec<Runtime<'a>>),
 }
 
 impl<'a> Runtime<'a> {
@@ -67,6 +68,7 @@ impl RuntimeItem<'_> {
             ItemValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
             ItemValue::Texts(texts) => write_texts(out, texts),
             ItemValue::Object(object) => object.write(out),
+            ItemValue::Objects(objects) => write_objects(out, objects),
         }
     }
 }
@@ -78,6 +80,17 @@ fn write_texts(out: &mut String, texts: &[Cow<'_, str>]) {
             out.push(',');
         }
         write_text(out, text);
+    }
+    out.push(']');
+}
+
+fn write_objects(out: &mut String, objects: &[Runtime<'_>]) {
+    out.push('[');
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        object.write(out);
     }
     out.push(']');
 }
@@ -157,6 +170,12 @@ impl<'a> From<&[&'a str]> for RuntimeItem<'a> {
 impl<'a> From<Runtime<'a>> for RuntimeItem<'a> {
     fn from(object: Runtime<'a>) -> RuntimeItem<'a> {
         RuntimeItem(ItemValue::Object(object))
+    }
+}
+
+impl<'a> From<Vec<Runtime<'a>>> for RuntimeItem<'a> {
+    fn from(objects: Vec<Runtime<'a>>) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Objects(objects))
     }
 }
 

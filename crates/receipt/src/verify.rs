@@ -78,6 +78,11 @@ pub fn receipt(raw: &str, key: &PublicKey) -> Result<SignedReceipt, ReceiptError
 
 impl SignedReceipt {
     pub fn parse(raw: &str) -> Result<SignedReceipt, ReceiptError> {
+        SignedReceipt::read(raw).map(|(signed, _)| signed)
+    }
+
+    /// Parses a receipt, and returns its members too.
+    pub fn read(raw: &str) -> Result<(SignedReceipt, Value), ReceiptError> {
         let value = json::parse(raw).map_err(|error| ReceiptError::Json(json::explain(&error)))?;
         let receipt = value.as_object().ok_or(ReceiptError::Malformed("the receipt object"))?;
         check_envelope(receipt)?;
@@ -87,9 +92,9 @@ impl SignedReceipt {
         let (signature, verification_method) = proof(receipt)?;
         let rotation = value.pointer("/credentialSubject/keyRotation");
         let rotation = rotation.filter(|event| !event.is_null()).map(Rotation::parse);
-        let body = canonical::receipt(value).ok_or(ReceiptError::Number)?;
+        let body = canonical::receipt(&value).ok_or(ReceiptError::Number)?;
         let hash = Hash::of(body.as_bytes());
-        Ok(SignedReceipt {
+        let signed = SignedReceipt {
             id,
             link,
             hash,
@@ -98,7 +103,8 @@ impl SignedReceipt {
             issuer_is_did_key,
             signature,
             verification_method,
-        })
+        };
+        Ok((signed, value))
     }
 
     /// Returns the one of these keys that the receipt names as its signer.

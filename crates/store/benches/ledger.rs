@@ -1,6 +1,6 @@
 //! The cost of recording a call: processor time of the whole process, and the caller's wait.
 //! Records have the usual size: 400 bytes of arguments, 1 KB of result. Command-line words select:
-//! `read 1` is one caller that reads; `parts` and `decisions` are the others.
+//! `read 1` is one caller that reads; `parts`, `verify`, `checkpoints` and `decisions` are the others.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -13,12 +13,15 @@ use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
 use receipt::SigningKey;
+use receipt::audit::{Audit, AuditDetail, AuditScope};
 use receipt::canonical::Digest;
+use receipt::chain::ChainExpectation;
 use receipt::content::Body;
+use store::read::{LedgerPlace, Reader};
 use store::state::ItemChange;
 use store::{
-    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
-    RecordStatus, Store,
+    CallEnd, CallStart, Entry, FILE, Payload, ReceiptAction, ReceiptChoice, RecordAgent,
+    RecordKind, RecordStatus, Store,
 };
 
 const CALLS: usize = 12_000;
@@ -41,10 +44,70 @@ fn main() {
             }
         }
     }
+    if is_wanted(&["verify"]) {
+        runtime.block_on(verification());
+    }
+    if is_wanted(&["checkpoints"]) {
+        runtime.block_on(checkpoints());
+    }
     if is_wanted(&["decisions"]) {
         decisions();
         runtime.block_on(decisions_under_load());
     }
+}
+
+/// Measures a verification of the whole ledger, on one thread: signatures, columns and records.
+async fn verification() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
+    run(&store, Class::Write, 32, CALLS).await;
+    store.close().await.expect("closed");
+    let keys = store.public_keys().expect("keys");
+    let reader = Reader::open(&home.path().join(FILE)).expect("a ledger");
+    let (mut best, mut count) = (Duration::MAX, 0);
+    for _ in 0..5 {
+        let mut audit = Audit::new(keys.clone(), None, AuditDetail::Chains).expect("a key");
+        let before = processor();
+        count = 0;
+        let place = LedgerPlace::Home(home.path());
+        reader.audit(&mut audit, place, || count += 1).expect("read");
+        let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
+        assert!(outcome.is_valid(), "{:?}", outcome.reports);
+        best = best.min(processor() - before);
+    }
+    let per_second = f64::from(count) / best.as_secs_f64();
+    println!("verify: {count} receipts, {per_second:.0} a second and core");
+}
+
+/// Measures checkpoints in a ledger of 500 chains, a tenth of which are open.
+async fn checkpoints() {
+    const CHAINS: usize = 500;
+    const ROUNDS: u32 = 200;
+    let home = tempfile::tempdir().expect("a folder");
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
+    run(&store, Class::Write, 1, 10).await;
+    let db = rusqlite::Connection::open(home.path().join(FILE)).expect("the ledger");
+    for number in 0..CHAINS {
+        let (id, status) =
+            (format!("{number:036}"), if number % 10 == 0 { "open" } else { "complete" });
+        let hash = receipt::Hash::of(id.as_bytes()).to_string();
+        let sql =
+            "INSERT INTO chains (chain_id, opened_at, pid, key, status, length, last_hash, named)
+                   VALUES (?1, '', 0, '', ?2, 9, ?3, 9)";
+        db.execute(sql, (id, status, hash)).expect("a chain");
+    }
+    let mut text = String::new();
+    let before = processor();
+    for _ in 0..ROUNDS {
+        text = store.checkpoint().await.expect("a checkpoint");
+    }
+    let each = (processor() - before).as_secs_f64() * 1e3 / f64::from(ROUNDS);
+    println!(
+        "checkpoint of {CHAINS} chains: {each:.2} ms of processor time, {} bytes; once a minute \
+         that is {:.4} % of a core",
+        text.len(),
+        each / 60_000.0 * 100.0
+    );
 }
 
 const TOOLS: usize = 10_000;

@@ -27,6 +27,7 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 pub use database::FILE;
+pub use database::lock::has_writer;
 pub use error::StoreError;
 pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
@@ -34,7 +35,8 @@ pub use record::{
     CallEnd, CallStart, Entry, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
     RecordAgent, RecordKind, RecordStatus, Word,
 };
-pub use write::{Commit, LedgerHealth, Safety};
+pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
+pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
@@ -43,9 +45,10 @@ use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
 use crate::state::OperatorState;
 use crate::upkeep::retention::RetentionRules;
-use crate::write::checkpoint::Checkpoint;
+use crate::write::anchor::Anchor;
 use crate::write::health::Health;
 use crate::write::inbox::{Inbox, InboxError};
+use crate::write::log_copy::LogCopy;
 use crate::write::message::{Message, Submission};
 use crate::write::recovery;
 use crate::write::schedule::Schedule;
@@ -80,7 +83,7 @@ impl Store {
         DirBuilder::new().recursive(true).mode(0o700).create(&writers).map_err(|error| {
             StoreError::Write(format!("cannot create '{}': {error}", writers.display()))
         })?;
-        let (db, keys) = prepare(home, &writers, rules.durability)?;
+        let Prepared { db, keys, recovered } = prepare(home, &writers, rules.durability)?;
         let key = keys.current();
         let inbox = Arc::new(Inbox::default());
         let health = Arc::new(Health::default());
@@ -90,7 +93,8 @@ impl Store {
             writers,
             inbox: inbox.clone(),
             signer: Signer::spawn(inbox.clone())?,
-            checkpoint: Checkpoint::spawn(home)?,
+            log_copy: LogCopy::spawn(home)?,
+            anchor: Anchor::spawn(home, rules.anchor.as_ref(), &health)?,
             keys,
             health: health.clone(),
             on_failure: rules.on_failure,
@@ -99,7 +103,7 @@ impl Store {
             changes: changes_sender,
             home: home.to_owned(),
             schedule: Schedule::new(Instant::now()),
-            work: writer::Work::default(),
+            work: writer::Work::after_recovery(recovered),
         };
         let writer = Arc::new(Mutex::new(Some(writer)));
         let (shared, messages) = (writer.clone(), inbox.clone());
@@ -184,6 +188,11 @@ impl Store {
         }
     }
 
+    /// Returns the folder that holds the ledger, its keys and its journals.
+    pub fn home(&self) -> &Path {
+        &self.inner.home
+    }
+
     /// Watches the number of the newest change to any record of this process.
     pub fn changes(&self) -> watch::Receiver<i64> {
         self.inner.changes.clone()
@@ -233,6 +242,15 @@ impl Store {
         Ok(key)
     }
 
+    /// Issues a receipt that names the heads of all chains, and returns it.
+    pub async fn checkpoint(&self) -> Result<String, StoreError> {
+        let (done, issued) = oneshot::channel();
+        if self.inner.inbox.send(Message::Checkpoint(done)).is_err() {
+            return Err(StoreError::Closed);
+        }
+        issued.await.unwrap_or(Err(StoreError::Closed))
+    }
+
     /// Ends the chain; nothing can be appended afterwards.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.inner.state.rest();
@@ -260,13 +278,16 @@ fn retention_rules(rules: &domain::config::Ledger) -> RetentionRules {
     }
 }
 
+/// A ledger that can be written, and the number of chains that were recovered.
+struct Prepared {
+    db: Connection,
+    keys: Keys,
+    recovered: usize,
+}
+
 /// Prepares the file, its tables and keys, and recovers what a dead process left; one process at a
 /// time.
-fn prepare(
-    home: &Path,
-    writers: &Path,
-    durability: Durability,
-) -> Result<(Connection, Keys), StoreError> {
+fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepared, StoreError> {
     let _lock = Lock::maintenance(writers)?;
     let file = home.join(FILE);
     connection::create(&file)?;
@@ -275,14 +296,18 @@ fn prepare(
         schema::migrate(&mut db)?;
     }
     let keys = Keys::open(&home.join("keys"), &db)?;
-    match recovery::recover(&mut db, writers, &keys) {
-        Ok(0) => {}
+    let recovered = match recovery::recover(&mut db, home, &keys) {
+        Ok(0) => 0,
         Ok(closed) => {
-            tracing::info!(chains = closed, "closed chains that an earlier process left open")
+            tracing::info!(chains = closed, "closed chains that an earlier process left open");
+            closed
         }
         // Recovery can run later; until then the ledger cannot be written either.
-        Err(StoreError::Write(reason)) => tracing::error!("cannot recover the ledger: {reason}"),
+        Err(StoreError::Write(reason)) => {
+            tracing::error!("cannot recover the ledger: {reason}");
+            0
+        }
         Err(error) => return Err(error),
-    }
-    Ok((db, keys))
+    };
+    Ok(Prepared { db, keys, recovered })
 }

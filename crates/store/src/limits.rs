@@ -71,6 +71,28 @@ pub(crate) const RETENTION_PAUSE: Duration = Duration::from_millis(250);
 /// Rows that retention deletes in one transaction, so that calls hardly wait for it.
 pub(crate) const RETENTION_CHUNK: usize = 500;
 
+/// The time between the first entry that no checkpoint covers and the next checkpoint.
+pub(crate) const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
+
+/// Heads that one checkpoint names: its receipt stays under 200 KB. The rest come with the next.
+pub(crate) const HEADS_MAX: usize = 1_000;
+
+/// The time that an anchor's command has for one checkpoint; then it is killed.
+pub(crate) const ANCHOR_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The pauses between two attempts of an anchor: doubled after each failure.
+pub(crate) const ANCHOR_PAUSE_MIN: Duration = Duration::from_secs(1);
+pub(crate) const ANCHOR_PAUSE_MAX: Duration = Duration::from_secs(300);
+
+/// The time that a process which ends waits for its last checkpoint to be anchored.
+pub(crate) const ANCHOR_CLOSE_MAX: Duration = Duration::from_secs(5);
+
+/// The interval between two checks of whether an anchor's command has ended.
+pub(crate) const ANCHOR_LOOK: Duration = Duration::from_millis(20);
+
+/// The part of an anchor's error output that is shown.
+pub(crate) const ANCHOR_WORDS_MAX: u64 = 400;
+
 /// Runs that are checked together for a dead process; each check opens a file.
 pub(crate) const LOST_RUNS_CHUNK: usize = 100;
 
@@ -78,10 +100,10 @@ pub(crate) const LOST_RUNS_CHUNK: usize = 100;
 pub(crate) const STEPS_MAX: usize = 1_000;
 
 /// The size of the write-ahead log at which a separate thread copies it into the file.
-pub(crate) const CHECKPOINT_BYTES: u64 = 8 * 1024 * 1024;
+pub(crate) const LOG_COPY_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The interval of that thread: pages that are rewritten repeatedly are copied once.
-pub(crate) const CHECKPOINT_EVERY: Duration = Duration::from_millis(200);
+pub(crate) const LOG_COPY_EVERY: Duration = Duration::from_millis(200);
 
 /// The page size of the file. A receipt takes more than half of SQLite's usual 4 KiB, so each would
 /// have its own page and be written with all of it.
@@ -89,7 +111,7 @@ pub(crate) const PAGE_BYTES: u32 = 8_192;
 
 /// Pages in the log (64 MB) at which the writer itself copies them and calls wait, because that
 /// thread did not keep up.
-pub(crate) const CHECKPOINT_PAGES_MAX: u32 = 8_000;
+pub(crate) const LOG_PAGES_MAX: u32 = 8_000;
 
 /// The time to wait for another process that opens the ledger, which takes milliseconds, or seconds
 /// after a crash.

@@ -21,7 +21,7 @@ pub mod summary;
 mod tests;
 
 pub use activity::Activity;
-pub use audit::{Age, SIGNING_TIME_MAX};
+pub use audit::{LedgerPlace, SIGNING_TIME_MAX};
 pub use export::{ReceiptTexts, Records};
 pub use filter::RecordFilter;
 pub use page::{PAGE_MAX, Page};

@@ -2,19 +2,22 @@
 //! writer turns it into a draft and commits that to the journal as a row; the signer signs the
 //! row's receipt, and the clerk files the row into the queryable tables.
 
+pub(crate) mod anchor;
 mod backlog;
 mod chain;
-pub(crate) mod checkpoint;
+pub(crate) mod checkpoint_file;
 mod columns;
 mod commit;
 mod compose;
 mod draft;
 mod drafts;
 mod filing;
+pub(crate) mod heads;
 pub(crate) mod health;
 pub(crate) mod inbox;
-mod journal;
+pub(crate) mod journal;
 mod link;
+pub(crate) mod log_copy;
 pub(crate) mod message;
 pub(crate) mod recovery;
 mod row;
@@ -24,4 +27,4 @@ mod waiters;
 pub(crate) mod writer;
 
 pub use commit::{Commit, Safety};
-pub use health::LedgerHealth;
+pub use health::{AnchorHealth, LedgerHealth};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use receipt::PublicKey;
 use receipt::audit::{AuditOutcome, Report};
 use receipt::chain::ReceiptCheck;
+use receipt::checkpoint::HeadLine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::ChainCopy;
@@ -107,8 +108,11 @@ pub struct ChainReport {
     pub broken_at: Option<u64>,
     #[schema(required)]
     pub receipt_id: Option<String>,
+    /// The first fault.
     #[schema(required)]
     pub error: Option<String>,
+    /// The number of faults.
+    pub faults: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipts: Option<Vec<ReceiptVerdict>>,
 }
@@ -128,6 +132,22 @@ pub struct LedgerReport {
     pub valid: bool,
     pub receipts: u64,
     pub chains: Vec<ChainReport>,
+}
+
+/// A checkpoint: the state of all chains, to be kept elsewhere.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct LedgerHead {
+    /// The digest, the count and the time on one line, for `receipt verify --head`.
+    pub line: String,
+    /// The hash over the heads of all chains.
+    #[schema(schema_with = words::digest)]
+    pub digest: String,
+    /// The number of chains.
+    pub count: u64,
+    #[schema(schema_with = words::moment)]
+    pub issued_at: String,
+    /// The signed receipt that names the heads.
+    pub receipt_id: String,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -227,6 +247,7 @@ impl From<Report> for ChainReport {
             broken_at: report.broken_at,
             receipt_id: report.receipt_id,
             error: report.error,
+            faults: report.faults,
             receipts: report.receipts.map(|checks| verdicts(checks).collect()),
         }
     }
@@ -251,6 +272,21 @@ impl LedgerReport {
             receipts: reports.iter().map(|report| report.length).sum(),
             chains: reports.into_iter().map(ChainReport::from).collect(),
         }
+    }
+}
+
+impl LedgerHead {
+    /// Reads the checkpoint of a signed receipt.
+    pub fn of(receipt: &str) -> Option<LedgerHead> {
+        let receipt: Value = serde_json::from_str(receipt).ok()?;
+        let head = HeadLine::of(&receipt)?;
+        Some(LedgerHead {
+            line: head.to_string(),
+            digest: head.digest.to_string(),
+            count: head.count,
+            issued_at: head.time,
+            receipt_id: receipt.get("id")?.as_str()?.to_owned(),
+        })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::LedgerHealth;
+use store::{AnchorHealth, LedgerHealth};
 use utoipa::ToSchema;
 
-use super::words;
+use super::{moment, words};
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct GateStatus {
@@ -44,6 +45,21 @@ pub struct LedgerState {
     pub queue: usize,
     #[schema(required)]
     pub last_error: Option<String>,
+    /// The delivery of checkpoints, if an anchor is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<AnchorState>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct AnchorState {
+    /// The time of the last delivery.
+    #[schema(schema_with = words::moment_or_null, required)]
+    pub delivered_at: Option<String>,
+    /// Seconds since the first checkpoint that has not been delivered; 0 if all have been.
+    pub lag_seconds: u64,
+    /// The reason the last attempt failed.
+    #[schema(required)]
+    pub last_error: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -68,6 +84,16 @@ impl ConfigState {
     }
 }
 
+impl From<&AnchorHealth> for AnchorState {
+    fn from(anchor: &AnchorHealth) -> AnchorState {
+        AnchorState {
+            delivered_at: anchor.delivered_at.map(moment),
+            lag_seconds: anchor.lag(Timestamp::now()).as_secs(),
+            last_error: anchor.error.clone(),
+        }
+    }
+}
+
 impl From<&LedgerHealth> for LedgerState {
     fn from(ledger: &LedgerHealth) -> LedgerState {
         let state = if ledger.fault.is_some() { "failing" } else { "ok" };
@@ -78,6 +104,7 @@ impl From<&LedgerHealth> for LedgerState {
             last_hash: ledger.last_hash.map(|hash| hash.to_string()),
             queue: ledger.queue,
             last_error: ledger.fault.as_ref().map(ToString::to_string),
+            anchor: ledger.anchor.as_ref().map(AnchorState::from),
         }
     }
 }

@@ -36,7 +36,8 @@ pub(crate) enum Receipt {
     #[command(after_help = "Examples:\n  \
         countersign receipt verify                      every chain of the home's ledger\n  \
         countersign receipt verify receipts.jsonl       an export and its .pub.pem file\n  \
-        countersign receipt verify --db copy.db --public-key countersign.pem\n\n\
+        countersign receipt verify --db copy.db --public-key countersign.pem\n  \
+        countersign receipt verify --head \"$(cat head)\"  since 'ledger head > head'\n\n\
         Exit codes: 0 intact, 1 broken, 2 could not be verified")]
     Verify(Verify),
     /// Export receipts as JSON lines, for others to verify
@@ -87,6 +88,9 @@ pub(crate) struct Verify {
     /// Fail unless the chain's last receipt has this hash
     #[arg(long, value_name = "HASH", value_parser = hash)]
     pub(crate) expect_final_hash: Option<Hash>,
+    /// Require what a line of `ledger head` stands for, or a checkpoint that an anchor received
+    #[arg(long, value_name = "LINE", conflicts_with = "chain")]
+    pub(crate) head: Option<String>,
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
 }

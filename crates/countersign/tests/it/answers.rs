@@ -211,6 +211,7 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
         post("/api/v1/tokens", json!({"operations": ["read"]})),
         delete("/api/v1/tokens/week"),
         delete("/api/v1/tokens/week"),
+        tell("/api/v1/checkpoints"),
         tell("/api/v1/keys/rotate"),
         tell("/api/v1/page/codes"),
         post("/api/v1/page/session", json!({"code": "nothing"})),
@@ -271,6 +272,7 @@ async fn every_commands_json_matches_the_golden_file() {
         "token create week --operations read",
         "upstream approve broken",
         "upstream approve added --inspect",
+        "ledger head",
         "keys rotate",
     ];
     let mut seen = String::new();

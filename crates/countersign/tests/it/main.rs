@@ -6,6 +6,7 @@ mod activity_cli;
 mod agents;
 mod answers;
 mod bad_input;
+mod checkpoints;
 mod cli;
 mod contention;
 mod crash;

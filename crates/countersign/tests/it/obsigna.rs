@@ -74,6 +74,8 @@ async fn busy_gate() -> Gate {
     let mut gate =
         Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
     calls(&gate).await;
+    let (status, head) = gate.rest(Method::POST, "/api/v1/checkpoints", None).await;
+    assert_eq!(status, 200, "{head}");
     cancelled_call(&gate).await;
     let (status, key) = gate.rest(Method::POST, "/api/v1/keys/rotate", None).await;
     assert_eq!((status, &key["current"]), (200, &json!(true)), "{key}");
@@ -136,8 +138,11 @@ async fn receipts_and_chains_verify_elsewhere_and_match_the_schema() {
     let rows = receipts(&gate.home());
     let texts: Vec<String> =
         rows.iter().map(|row| row["receipt_json"].as_str().unwrap().to_owned()).collect();
-    // Nine receipts a round (the unknown tool leaves none), a cancelled call, a rotation, two ends.
-    assert_eq!(rows.len(), 3 * 9 + 1 + 1 + 2);
+    // Nine receipts a round (the unknown tool leaves none), a cancelled call, a rotation, a
+    // checkpoint, two ends.
+    assert_eq!(rows.len(), 3 * 9 + 1 + 1 + 1 + 2);
+    let checkpoints = texts.iter().filter(|text| text.contains("\"checkpoint\":{")).count();
+    assert_eq!(checkpoints, 3, "the ends are checkpoints too");
     for (row, said) in rows.iter().zip(verified(&gate, &texts, "").await) {
         assert_eq!(said, json!({"valid": true, "hash": row["receipt_hash"]}), "{row}");
     }

@@ -1,6 +1,8 @@
 //! A tampered ledger, verified in every way: the command line, the REST API by chain and as a
 //! whole, and copies through both. One auditor serves them all, so their verdicts are the same.
 
+mod homes;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

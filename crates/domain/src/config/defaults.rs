@@ -91,6 +91,7 @@ impl Default for Ledger {
             max_records: 1_000_000,
             max_size_mb: 1024,
             receipt_retention_days: 0,
+            anchor: None,
         }
     }
 }

@@ -448,6 +448,11 @@ pub(super) static LEDGER: Table = Table {
             Kind::CountOrZero { min: 1, max: DAYS_MAX },
             "How many days to keep receipts; 0 keeps them forever.",
         ),
+        restart(
+            "anchor",
+            Kind::Shape("string (file) or list of strings (command)"),
+            "Where each checkpoint is also put: a file to append to, or a command with it on stdin.",
+        ),
     ],
 };
 

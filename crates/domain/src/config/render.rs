@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig, StoreConfig,
-    Telemetry, ToolRules, Transport, secret,
+    AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig,
+    StoreConfig, Telemetry, ToolRules, Transport, secret,
 };
 use crate::duration::spell;
 use crate::tool::ToolName;
@@ -143,7 +143,7 @@ fn plugin(plugin: &PluginConfig) -> Value {
 }
 
 fn ledger(ledger: &Ledger) -> Value {
-    json!({
+    let mut members = json!({
         "durability": ledger.durability.name(),
         "payloads": ledger.payloads.name(),
         "on_failure": ledger.on_failure.name(),
@@ -151,7 +151,15 @@ fn ledger(ledger: &Ledger) -> Value {
         "max_records": ledger.max_records,
         "max_size_mb": ledger.max_size_mb,
         "receipt_retention_days": ledger.receipt_retention_days,
-    })
+    });
+    match &ledger.anchor {
+        None => {}
+        Some(AnchorConfig::File(path)) => members["anchor"] = json!(path),
+        Some(AnchorConfig::Command(words)) => {
+            members["anchor"] = json!(secret::words(words.iter().map(String::as_str)));
+        }
+    }
+    members
 }
 
 fn telemetry(telemetry: &Telemetry) -> Value {

@@ -55,9 +55,14 @@ pub(crate) fn named(name: &str, value: &str) -> String {
 /// Returns a program's arguments, safe to display: `--token x`, `--token=x` and `Authorization: x`
 /// lose the `x`.
 pub(crate) fn args(args: &[ConfigTemplate]) -> Vec<String> {
+    words(args.iter().map(ConfigTemplate::text))
+}
+
+/// Returns the words of a command, safe to display in the same way.
+pub(crate) fn words<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut flag = None;
     let mut shown = Vec::new();
-    for arg in args.iter().map(ConfigTemplate::text) {
+    for arg in words {
         let is_flag = arg.starts_with('-');
         shown.push(match flag.take() {
             Some(flag) if !is_flag && looks_secret(flag) => named(flag, arg),

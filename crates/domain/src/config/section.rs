@@ -58,6 +58,16 @@ pub struct Ledger {
     pub max_size_mb: u32,
     /// 0 keeps receipts forever.
     pub receipt_retention_days: u32,
+    pub anchor: Option<AnchorConfig>,
+}
+
+/// The receiver of checkpoints outside the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnchorConfig {
+    /// A file to append to; relative to the home.
+    File(String),
+    /// A program and its arguments.
+    Command(Vec<String>),
 }
 
 choice! {

@@ -145,6 +145,15 @@ fn wrong_types_say_what_was_expected_and_found() {
             r#""ledger": {"durability": "dsk"}"#,
             "ledger.durability: expected \"process\" or \"disk\", found \"dsk\", did you mean 'disk'?",
         ),
+        (
+            r#""ledger": {"anchor": []}"#,
+            "ledger.anchor: expected a file, or a command and its arguments",
+        ),
+        (
+            r#""ledger": {"anchor": ""}"#,
+            "ledger.anchor: expected a file, or a command and its arguments",
+        ),
+        (r#""ledger": {"anchor": true}"#, "ledger.anchor: expected a string, found true"),
         (r#""store": "mysql://x""#, "store: expected \"\" for SQLite in the home, or postgres://…"),
         (r#""profiles": {"p": {}}"#, "profiles.p: a profile needs 'servers'"),
         (
@@ -548,7 +557,8 @@ const FULL: &str = r#"{
   "tools_limit": 3, "tool_response_limit": 0,
   "call_timeout": "3m", "connect_timeout": 5, "shutdown_timeout": 0, "refresh_interval": "1h",
   "ledger": {"durability": "disk", "payloads": "none", "on_failure": "refuse",
-    "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16, "receipt_retention_days": 7},
+    "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16, "receipt_retention_days": 7,
+    "anchor": ["stamp", "--token", "t0p"]},
   "redact": {"keys": ["k"], "patterns": ["p"]},
   "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
   "rate_limit": 60,
@@ -593,7 +603,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
         "ledger": {
             "durability": "disk", "payloads": "none", "on_failure": "refuse",
             "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16,
-            "receipt_retention_days": 7,
+            "receipt_retention_days": 7, "anchor": ["stamp", "--token", hidden],
         },
         "redact": {"keys": ["k"], "patterns": ["p"]},
         "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},

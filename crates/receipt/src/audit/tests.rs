@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::RiskLevel;
+use crate::checkpoint::{self, HeadLine};
 use crate::content::{
     Action, Issuer, OutcomeStatus, Position, Principal, Receipt, ReceiptOutcome, Termination,
 };
@@ -95,14 +96,18 @@ impl Writer {
     }
 }
 
-fn naming(name: &'static str, other: &Writer) -> Runtime<'static> {
+fn place_of(other: &Writer) -> Runtime<'static> {
     let (sequence, hash) = other.end.unwrap();
     let mut chain = Runtime::new();
     chain.insert("chain_id", other.chain_id);
     chain.insert("sequence", sequence);
     chain.insert("hash", hash);
+    chain
+}
+
+fn naming(name: &'static str, other: &Writer) -> Runtime<'static> {
     let mut runtime = Runtime::new();
-    runtime.insert(name, chain);
+    runtime.insert(name, place_of(other));
     runtime
 }
 
@@ -219,4 +224,178 @@ fn a_chain_that_must_have_ended_needs_its_terminal_receipt() {
         let report = end(lines);
         assert!(!report.valid && report.error.unwrap().contains("the end of the chain is missing"));
     }
+}
+
+fn head_of(writer: &Writer) -> Head {
+    let (length, hash) = writer.end.unwrap();
+    Head { chain_id: writer.chain_id.to_owned(), length, hash }
+}
+
+impl Writer {
+    /// Names the heads of these chains and its own.
+    fn checkpoint(mut self, others: &[&Writer], previous: Option<Head>) -> Writer {
+        let mut heads: Vec<Head> = others.iter().map(|other| head_of(other)).collect();
+        heads.extend(self.end.map(|_| head_of(&self)));
+        heads.sort_by(|a, b| a.chain_id.cmp(&b.chain_id));
+        let (count, digest) = (heads.len() as u64, checkpoint::digest(&heads));
+        self.state(&Checkpoint { heads, omitted: 0, count, digest, previous });
+        self
+    }
+
+    fn state(&mut self, checkpoint: &Checkpoint) {
+        let mut runtime = Runtime::new();
+        runtime.insert(checkpoint::MEMBER, checkpoint.runtime());
+        self.write(checkpoint::ACTION_TYPE, runtime, None, None);
+    }
+}
+
+#[test]
+fn a_cut_end_shows_if_a_checkpoint_names_it() {
+    let a = Writer::new("a", 1).call().call().call();
+    let b = Writer::new("b", 1).call().checkpoint(&[&a], None);
+    assert_eq!(broken(a.lines.iter().chain(&b.lines)), []);
+    let found = broken(a.lines[..2].iter().chain(&b.lines));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        found[0].1,
+        "the chain has 2 receipts, but had 3 at the checkpoint in receipt 2 of chain b: the end of \
+         the chain is missing"
+    );
+    let found = broken(&b.lines);
+    assert_eq!(found[0].1, "the chain is missing: the checkpoint in receipt 2 of chain b names it");
+    // A checkpoint that is not intact says nothing, but breaks its own chain.
+    let forged = b.lines[1].replace("\"low\"", "\"high\"");
+    let found = broken(a.lines[..2].iter().chain([&b.lines[0], &forged]));
+    assert_eq!(found.iter().map(|(chain, _)| &**chain).collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn checkpoints_are_replayed_in_their_order_whatever_the_order_of_chains() {
+    let a = Writer::new("a", 1).call();
+    let b = Writer::new("b", 1).call().checkpoint(&[&a], None);
+    let first = head_of(&b);
+    let a = a.call();
+    let a = a.checkpoint(&[&b], Some(first.clone()));
+    let second = head_of(&a);
+    let b = b.checkpoint(&[&a], Some(second));
+    for lines in [
+        a.lines.iter().chain(&b.lines).collect::<Vec<_>>(),
+        b.lines.iter().chain(&a.lines).collect(),
+    ] {
+        assert_eq!(broken(lines), []);
+    }
+    let c = Writer::new("c", 1).call().checkpoint(&[&a, &b], Some(first));
+    let found = broken(a.lines.iter().chain(&b.lines).chain(&c.lines));
+    assert!(found.iter().any(|(_, error)| error.contains("an earlier copy")), "{found:?}");
+}
+
+#[test]
+fn the_digest_of_the_last_checkpoint_is_that_of_all_heads() {
+    let a = Writer::new("a", 1).call().close();
+    let mut b = Writer::new("b", 1).call().checkpoint(&[&a], None);
+    let previous = Some(head_of(&b));
+    let heads = vec![head_of(&b)];
+    let digest = checkpoint::digest(&[head_of(&a), head_of(&b)]);
+    let right = Checkpoint { heads, omitted: 0, count: 2, digest, previous };
+    let cases = [
+        (right.clone(), 0),
+        (Checkpoint { digest: Hash::of(b"other"), ..right.clone() }, 1),
+        (Checkpoint { digest: Hash::of(b"other"), omitted: 1, ..right.clone() }, 0),
+        (Checkpoint { digest: Hash::of(b"other"), count: 3, ..right.clone() }, 0),
+    ];
+    let (end, length) = (b.end, b.lines.len());
+    for (checkpoint, faults) in cases {
+        b.state(&checkpoint);
+        let found = broken(a.lines.iter().chain(&b.lines));
+        assert_eq!(found.len(), faults, "{checkpoint:?}: {found:?}");
+        (b.end, _) = (end, b.lines.truncate(length));
+    }
+}
+
+#[test]
+fn a_chain_cannot_have_expired_with_less_than_it_had() {
+    let a = Writer::new("a", 1).call().call();
+    let b = Writer::new("b", 1).call().checkpoint(&[&a], None);
+    let fair = Writer::new("c", 1).expire(&a);
+    assert_eq!(broken(b.lines.iter().chain(&fair.lines)), []);
+    // The chain that states it may expire as well, if the next one states both.
+    let mut runtime = naming("expired_chain", &fair);
+    runtime.insert("expired_before", vec![place_of(&a)]);
+    let mut later = Writer::new("d", 1);
+    later.write(CHAIN_EXPIRED, runtime, None, None);
+    assert_eq!(broken(b.lines.iter().chain(&later.lines)), []);
+    let cut = Writer::new("a", 1).call();
+    let unfair = Writer::new("c", 1).expire(&cut);
+    let found = broken(b.lines.iter().chain(&unfair.lines));
+    assert!(found[0].1.contains("expired with 1 receipts, but had 2"), "{found:?}");
+}
+
+#[test]
+fn what_was_kept_elsewhere_must_still_be_there() {
+    let a = Writer::new("a", 1).call().checkpoint(&[], None).call();
+    let (kept, other) = (&a.lines[1], Writer::new("b", 2).call().checkpoint(&[], None));
+    let line = |receipt: &str| -> HeadLine {
+        HeadLine::of(&serde_json::from_str(receipt).unwrap()).unwrap()
+    };
+    let errors = |lines: &[String], require: &dyn Fn(&mut Audit)| -> Vec<String> {
+        let mut audit = audit(lines, None);
+        require(&mut audit);
+        let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
+        outcome.reports.into_iter().filter_map(|report| report.error).collect()
+    };
+    let receipt = |audit: &mut Audit| audit.require("kept.json", kept);
+    let digest = |audit: &mut Audit| audit.require_digest(line(kept).digest, Some(1));
+    for require in [&receipt as &dyn Fn(&mut Audit), &digest] {
+        assert_eq!(errors(&a.lines, require), [] as [&str; 0]);
+        assert_eq!(errors(&a.lines[..1], require).len(), 1);
+    }
+    let noise = |audit: &mut Audit| audit.require("kept.json", "noise");
+    assert!(errors(&a.lines, &noise)[0].contains("kept.json is not a checkpoint"));
+    let foreign = |audit: &mut Audit| audit.require("kept.json", &other.lines[1]);
+    assert!(errors(&a.lines, &foreign)[0].contains("the chain is missing"));
+    let wrong = |audit: &mut Audit| audit.require_digest(line(kept).digest, Some(2));
+    assert!(errors(&a.lines, &wrong)[0].contains("no checkpoint has the head"));
+}
+
+#[test]
+fn receipts_that_are_committed_and_not_signed_yet_are_not_missing() {
+    let a = Writer::new("a", 1).call().call();
+    let b = Writer::after("b", 1, &a);
+    let faults = |promised: Hash| {
+        let mut audit = audit(a.lines[..1].iter().chain(&b.lines), None);
+        audit.expect_later("a", vec![(2, promised)]);
+        let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
+        outcome.reports.iter().map(|report| report.faults).sum::<u64>()
+    };
+    assert_eq!((faults(head_of(&a).hash), faults(Hash::of(b"other"))), (0, 1));
+}
+
+#[test]
+fn every_fault_is_counted_and_the_first_one_is_shown() {
+    let a = Writer::new("a", 1).call().call().call().close();
+    let mut lines = a.lines.clone();
+    for place in [0, 2] {
+        lines[place] = lines[place].replace("\"low\"", "\"high\"");
+    }
+    let mut audit = audit(&lines, None);
+    audit.fault("a", Some(1), "found elsewhere".to_owned());
+    let report = audit.finish(AuditScope::All, ChainExpectation::default()).reports.remove(0);
+    assert_eq!((report.valid, report.broken_at), (false, Some(0)));
+    // Two signatures, the two links after them, and the fault that others found.
+    assert_eq!(report.faults, 5);
+    assert!(report.error.unwrap().contains("signature"), "not the last");
+}
+
+#[test]
+fn a_single_chain_hears_the_checkpoints_of_others() {
+    let a = Writer::new("a", 1).call().call();
+    let b = Writer::new("b", 1).call().checkpoint(&[&a], None);
+    let valid = |lines: &[String], heard: &str| {
+        let mut audit = audit(lines, Some("a"));
+        audit.hear(heard);
+        audit.finish(AuditScope::All, ChainExpectation::default()).is_valid()
+    };
+    assert!(valid(&a.lines, &b.lines[1]));
+    assert!(!valid(&a.lines[..1], &b.lines[1]));
+    assert!(valid(&a.lines[..1], &b.lines[1].replace("\"low\"", "\"high\"")), "not signed");
 }

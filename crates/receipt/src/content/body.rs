@@ -37,7 +37,7 @@ impl Body {
         let value = json::parse(&text).map_err(|_| BodyError)?;
         let is_ours =
             text.starts_with(HEAD) && text.ends_with(TAIL) && value.get("proof").is_none();
-        if !is_ours || canonical::receipt(value).as_ref() != Some(&text) {
+        if !is_ours || canonical::receipt(&value).as_ref() != Some(&text) {
             return Err(BodyError);
         }
         Ok(Body::new(text))

@@ -46,7 +46,7 @@ fn every_shape_is_valid_by_the_schema_canonical_and_verifies() {
         let faults: Vec<_> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(faults, [] as [&str; 0], "{name}: {signed}");
         assert_eq!(canonical::value(&value), signed, "{name}");
-        assert_eq!(canonical::receipt(value).unwrap(), body.text(), "{name}");
+        assert_eq!(canonical::receipt(&value).unwrap(), body.text(), "{name}");
         let checked = verify::receipt(&signed, &key(1).public()).unwrap();
         assert_eq!((checked.hash, checked.body()), (body.hash(), body.text()), "{name}");
     }

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, PAGE_BYTES, READ_IN_PLACE_BYTES};
+use crate::limits::{BUSY_TIMEOUT, LOG_PAGES_MAX, PAGE_BYTES, READ_IN_PLACE_BYTES};
 
 /// Creates the file for the user alone, whatever the umask; SQLite gives its companions the same
 /// mode.
@@ -44,7 +44,7 @@ pub(crate) fn writing(file: &Path, durability: Durability) -> Result<Connection,
             Durability::Disk => "full",
         },
     )?;
-    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES_MAX)?;
+    db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(db)
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::database::WRITERS;
 use crate::error::StoreError;
 use crate::limits::{MAINTENANCE_LOOK, MAINTENANCE_MAX};
 
@@ -52,6 +53,23 @@ impl Lock {
             Err(TryLockError::Error(error)) => Err(cannot(&path, &error)),
         }
     }
+}
+
+/// Reports whether a process writes to the ledger of this home.
+pub fn has_writer(home: &Path) -> bool {
+    let writers = home.join(WRITERS);
+    let files = std::fs::read_dir(&writers).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    names
+        .filter_map(|name| Some(name.strip_suffix(".lock")?.to_owned()))
+        .any(|chain_id| is_held(&writers, &chain_id))
+}
+
+/// Reports whether the writer of a chain lives. Creates nothing.
+pub(crate) fn is_held(writers: &Path, chain_id: &str) -> bool {
+    let path = writers.join(format!("{chain_id}.lock"));
+    File::open(path)
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl Drop for Lock {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The migrations, one per version of the file; the version is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` is the last entry that was filed;
@@ -275,6 +275,25 @@ CREATE INDEX activity_target
 const SIXTH: &str = "
 ALTER TABLE servers ADD COLUMN approved_text TEXT;
 ALTER TABLE servers ADD COLUMN program TEXT;
+";
+
+/// The head of each chain as it was filed, and the length at which a checkpoint last named it: a
+/// chain whose end is cut off differs from them. `checkpoints` lists the receipts that name heads.
+const SEVENTH: &str = "
+ALTER TABLE chains ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE chains ADD COLUMN last_hash TEXT;
+ALTER TABLE chains ADD COLUMN named INTEGER NOT NULL DEFAULT 0;
+UPDATE chains SET
+  length = COALESCE((SELECT MAX(sequence) FROM receipts
+    WHERE receipts.chain_id = chains.chain_id), 0),
+  last_hash = (SELECT receipt_hash FROM receipts WHERE receipts.chain_id = chains.chain_id
+    ORDER BY sequence DESC LIMIT 1);
+CREATE TABLE checkpoints (
+  number INTEGER PRIMARY KEY,
+  chain_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  hash TEXT NOT NULL
+);
 ";
 
 /// Migrates the file to the newest version. The caller holds the maintenance lock.

@@ -1,21 +1,59 @@
-//! Reads a ledger's receipts for an audit, in the order in which it can follow the keys.
+//! Reads a ledger for an audit, and compares the columns of its tables with what is signed. Chains
+//! come in the order in which the audit can follow the keys. Nothing is written.
 
+mod columns;
+mod records;
+
+use std::path::Path;
 use std::time::Duration;
 
-use receipt::audit::Audit;
+use jiff::Timestamp;
+use receipt::audit::{Audit, ReadReceipt};
+use receipt::checkpoint::Head;
+use rusqlite::{Connection, Row};
 
+use self::columns::{RECEIPT_COLUMNS, differing};
+use self::records::{
+    MISSING, RECORD_COLUMNS, RECORDS_EXPIRED, RecordCheck, RecordSpan, StatedDeletions,
+};
 use super::reader::Reader;
+use super::receipts::StoredChain;
+use crate::database::{WRITERS, lock, schema};
 use crate::error::StoreError;
+use crate::limits::EXPORT_PAGE;
+use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
+use crate::write::journal;
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
 /// name receipts that cannot be read yet.
 pub const SIGNING_TIME_MAX: Duration = Duration::from_millis(1500);
 
-/// Distinguishes a ledger whose receipts are all signed from one that may still be written.
+/// The place of a ledger: in its home, beside journals and the newest checkpoint, or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
-    Settled,
-    Any,
+pub enum LedgerPlace<'a> {
+    Home(&'a Path),
+    Copy,
+}
+
+/// The facts that are known before the receipts are read.
+struct Outset<'a> {
+    place: LedgerPlace<'a>,
+    tables: Tables,
+    now: Timestamp,
+}
+
+/// The tables of the file beside `receipts`.
+#[derive(Clone, Copy)]
+struct Tables {
+    /// The file is one of ours: its columns repeat the text of receipts.
+    is_ours: bool,
+    has_heads: bool,
+}
+
+/// The head of a chain as its row states it, and the end of its journal that was filed.
+struct FiledHead {
+    head: Option<Head>,
+    entry: i64,
 }
 
 impl Reader {
@@ -23,21 +61,325 @@ impl Reader {
     pub fn audit(
         &self,
         audit: &mut Audit,
-        age: Age,
+        place: LedgerPlace<'_>,
         mut each: impl FnMut(),
     ) -> Result<(), StoreError> {
+        // Read before the receipts: what it names is in the tables by then.
+        let kept = match place {
+            LedgerPlace::Home(home) => Some(kept_checkpoint(home)),
+            LedgerPlace::Copy => None,
+        };
+        let tables = self.pool.ask(Tables::of)?;
+        let outset = Outset { place, tables, now: Timestamp::now() };
+        let mut gone = GoneRecords::default();
         // Oldest first, so that a key is known once another has handed over to it.
         for chain in self.chains()?.iter().rev() {
-            let count = if audit.is_wanted(&chain.id) { usize::MAX } else { 1 };
-            for text in self.receipt_texts(&chain.id).take(count) {
-                audit.push_to(&chain.id, &text?);
-                each();
+            if !audit.is_wanted(&chain.id) {
+                for text in self.receipt_texts(&chain.id).take(1) {
+                    audit.push_to(&chain.id, &text?);
+                    each();
+                }
+                continue;
             }
-            let status = chain.opening.as_ref().map(|opening| opening.status.as_str());
-            if age == Age::Settled && matches!(status, Some("complete" | "interrupted")) {
-                audit.must_have_ended(&chain.id);
+            let filed = self.filed_head(&chain.id, tables)?;
+            let promised = outset.promised(&chain.id, filed.entry);
+            self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each))?;
+            if tables.is_ours && chain.opening.is_none() {
+                let words = "the chain is not in the table of chains";
+                audit.fault(&chain.id, None, words.to_owned());
             }
+            state_row(audit, chain, filed.head, place);
+            if let Some(promised) = promised {
+                promised.tell(audit, &chain.id);
+            }
+        }
+        if tables.has_heads && !audit.wants_all() {
+            self.hear_checkpoints(audit)?;
+        }
+        if tables.is_ours {
+            if !audit.wants_all() && !gone.missing.is_empty() {
+                self.hear_deletions(audit, &mut gone.stated)?;
+            }
+            gone.tell(audit);
+            self.audit_records(audit)?;
+        }
+        if let Some(kept) = kept {
+            self.require_kept(audit, kept)?;
         }
         Ok(())
     }
+
+    /// Audits the receipts of a chain, and collects those whose records are gone.
+    fn audit_chain(
+        &self,
+        audit: &mut Audit,
+        chain_id: &str,
+        outset: &Outset<'_>,
+        (gone, each): (&mut GoneRecords, &mut impl FnMut()),
+    ) -> Result<(), StoreError> {
+        let sql = page_query(outset.tables);
+        let mut after = i64::MIN;
+        loop {
+            let limit = i64::try_from(EXPORT_PAGE).unwrap_or(i64::MAX);
+            let mut count = 0;
+            self.pool.ask_in_passing(|db| {
+                let is_ours = outset.tables.is_ours;
+                let span = if is_ours { Some(RecordSpan::of(db)?) } else { None };
+                let mut statement = db.prepare_cached(&sql)?;
+                let mut rows = statement.query((chain_id, after, limit))?;
+                while let Some(row) = rows.next()? {
+                    after = row.get(0)?;
+                    count += 1;
+                    let text = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or(b""));
+                    let read = audit.push_to(chain_id, &text);
+                    if let Some((read, span)) = read.zip(span) {
+                        let comparison = Comparison { chain_id, row, read: &read, span };
+                        comparison.tell(audit, gone, outset.now)?;
+                    }
+                    each();
+                }
+                Ok(())
+            })?;
+            if count < EXPORT_PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    fn filed_head(&self, chain_id: &str, tables: Tables) -> Result<FiledHead, StoreError> {
+        if !tables.has_heads {
+            return Ok(FiledHead { head: None, entry: i64::MAX });
+        }
+        self.pool.ask(|db| {
+            let mut statement = db.prepare_cached(
+                "SELECT length, last_hash, filed FROM chains
+                 WHERE chain_id = ?1 AND status <> 'expired'",
+            )?;
+            let mut rows = statement.query([chain_id])?;
+            let Some(row) = rows.next()? else {
+                return Ok(FiledHead { head: None, entry: i64::MAX });
+            };
+            let (length, hash): (u64, Option<String>) = (row.get(0)?, row.get(1)?);
+            let hash = hash.and_then(|hash| hash.parse().ok());
+            let head = hash.map(|hash| Head { chain_id: chain_id.to_owned(), length, hash });
+            Ok(FiledHead { head, entry: row.get(2)? })
+        })
+    }
+
+    /// Takes in the checkpoints of chains that are not audited.
+    fn hear_checkpoints(&self, audit: &mut Audit) -> Result<(), StoreError> {
+        self.pool.ask_at_once(|db| {
+            let mut statement = db.prepare(
+                "SELECT chain_id, receipt_json FROM checkpoints
+                 JOIN receipts USING (chain_id, sequence)",
+            )?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let chain_id: String = row.get(0)?;
+                if !audit.is_wanted(&chain_id) {
+                    let text = row.get_ref(1)?.as_bytes().unwrap_or(b"");
+                    audit.hear(&String::from_utf8_lossy(text));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes in the deletions that chains state which are not audited.
+    fn hear_deletions(
+        &self,
+        audit: &mut Audit,
+        stated: &mut StatedDeletions,
+    ) -> Result<(), StoreError> {
+        self.pool.ask_in_passing(|db| {
+            let mut statement =
+                db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+            let mut rows = statement.query([RECORDS_EXPIRED])?;
+            while let Some(row) = rows.next()? {
+                let text = row.get_ref(0)?.as_bytes().unwrap_or(b"");
+                if let Some(members) = audit.hear(&String::from_utf8_lossy(text)) {
+                    stated.add(&members);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Requires what the newest checkpoint names, which is kept beside the database.
+    fn require_kept(
+        &self,
+        audit: &mut Audit,
+        kept: std::io::Result<Option<String>>,
+    ) -> Result<(), StoreError> {
+        match kept {
+            Ok(Some(text)) => audit.require(CHECKPOINT_FILE, &text),
+            Ok(None) => {
+                let sql = "SELECT EXISTS (SELECT 1 FROM checkpoints)";
+                let has_some = self.pool.ask(|db| {
+                    let known = schema::has_table(db, "checkpoints")?;
+                    Ok(known && db.query_row(sql, [], |row| row.get(0))?)
+                })?;
+                if has_some {
+                    audit.note(format!(
+                        "note: {CHECKPOINT_FILE} is missing, so that it would not show if the \
+                         whole ledger had been replaced by an earlier copy"
+                    ));
+                }
+            }
+            Err(error) => audit.note(format!("note: cannot read {CHECKPOINT_FILE}: {error}")),
+        }
+        Ok(())
+    }
+}
+
+impl Tables {
+    fn of(db: &Connection) -> Result<Tables, StoreError> {
+        let is_ours = schema::has_table(db, "chains")? && schema::has_table(db, "activity")?;
+        Ok(Tables { is_ours, has_heads: schema::has_table(db, "checkpoints")? })
+    }
+}
+
+/// A receipt as it is signed, and the row that repeats it.
+struct Comparison<'a> {
+    chain_id: &'a str,
+    row: &'a Row<'a>,
+    read: &'a ReadReceipt,
+    span: RecordSpan,
+}
+
+impl Comparison<'_> {
+    /// Compares the columns of a receipt and its record with the signed text.
+    fn tell(
+        &self,
+        audit: &mut Audit,
+        gone: &mut GoneRecords,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Comparison { chain_id, row, read, span } = self;
+        let sequence = read.index + 1;
+        let found = differing(row, chain_id, read)?;
+        if !found.is_empty() {
+            let words = format!(
+                "receipt {sequence}: the columns {} differ from the signed text",
+                found.join(", ")
+            );
+            audit.fault(chain_id, Some(read.index), words);
+        }
+        match span.check(row, &read.members, now)? {
+            RecordCheck::Sound => {}
+            RecordCheck::Expired => gone.expired += 1,
+            RecordCheck::Missing(started) => {
+                let (chain_id, index) = ((*chain_id).to_owned(), read.index);
+                gone.missing.push(MissingRecord { chain_id, index, started });
+            }
+            RecordCheck::Fault(words) => {
+                audit.fault(chain_id, Some(read.index), format!("receipt {sequence}: {words}"));
+            }
+        }
+        if read.is_valid {
+            gone.stated.add(&read.members);
+        }
+        Ok(())
+    }
+}
+
+impl Outset<'_> {
+    /// Returns the receipts that a chain's journal promises beyond an entry.
+    fn promised(&self, chain_id: &str, filed: i64) -> Option<Promises> {
+        let LedgerPlace::Home(home) = self.place else {
+            return None;
+        };
+        let writers = home.join(WRITERS);
+        let left = journal::unfiled(&writers, chain_id, filed)?;
+        let is_abandoned = !lock::is_held(&writers, chain_id);
+        (left.entries > 0).then_some(Promises { left, is_abandoned })
+    }
+}
+
+/// Receipts whose records are gone.
+#[derive(Default)]
+struct GoneRecords {
+    /// The number of those that retention may have deleted.
+    expired: u64,
+    missing: Vec<MissingRecord>,
+    stated: StatedDeletions,
+}
+
+/// A receipt whose record can be gone only if a signed receipt says so.
+struct MissingRecord {
+    chain_id: String,
+    index: u64,
+    started: Timestamp,
+}
+
+impl GoneRecords {
+    fn tell(mut self, audit: &mut Audit) {
+        for MissingRecord { chain_id, index, started } in self.missing {
+            if self.stated.cover(started) {
+                self.expired += 1;
+            } else {
+                audit.fault(&chain_id, Some(index), format!("receipt {}: {MISSING}", index + 1));
+            }
+        }
+        if self.expired > 0 {
+            let count = self.expired;
+            audit.note(format!("note: {count} receipts are of calls whose records have expired"));
+        }
+    }
+}
+
+/// Receipts that are committed, but not filed.
+struct Promises {
+    left: journal::UnfiledPromises,
+    is_abandoned: bool,
+}
+
+impl Promises {
+    fn tell(self, audit: &mut Audit, chain_id: &str) {
+        if self.is_abandoned {
+            let count = self.left.entries;
+            audit.note(format!(
+                "note: chain {chain_id} was left open by a process that ended; {count} entries are \
+                 in its journal, and the next start of a gate files and signs them"
+            ));
+        }
+        audit.expect_later(chain_id, self.left.receipts);
+    }
+}
+
+/// States what the row of a chain says about it.
+fn state_row(audit: &mut Audit, chain: &StoredChain, head: Option<Head>, place: LedgerPlace<'_>) {
+    if let Some(head) = head {
+        audit.must_have(head);
+    }
+    let status = chain.opening.as_ref().map(|opening| opening.status.as_str());
+    match status {
+        Some("complete" | "interrupted") if place != LedgerPlace::Copy => {
+            audit.must_have_ended(&chain.id);
+        }
+        Some("damaged") => {
+            let words = "a gate found that the end of the chain is missing, and left it as it is";
+            audit.fault(&chain.id, None, words.to_owned());
+        }
+        Some(_) | None => {}
+    }
+}
+
+/// Returns the query of a page of receipts, each with its record if the file has records.
+fn page_query(tables: Tables) -> String {
+    let (columns, joins) = if tables.is_ours {
+        (
+            format!(", {RECEIPT_COLUMNS}, {RECORD_COLUMNS}"),
+            "LEFT JOIN activity ON activity.id = substr(receipts.id, 13)
+             LEFT JOIN agents ON agents.agent = activity.agent
+             LEFT JOIN targets ON targets.target = activity.target",
+        )
+    } else {
+        (String::new(), "")
+    };
+    format!(
+        "SELECT sequence, receipt_json{columns} FROM receipts {joins}
+         WHERE receipts.chain_id = ?1 AND receipts.sequence > ?2
+         ORDER BY receipts.sequence LIMIT ?3"
+    )
 }

@@ -68,7 +68,7 @@ pub struct StoredChain {
 /// The opening of a chain, and its present status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainOpening {
-    /// `open`, `complete`, `interrupted` or `expired`.
+    /// `open`, `complete`, `interrupted`, `expired`, or `damaged` if its end is missing.
     pub status: String,
     pub opened_at: String,
     pub pid: u32,
@@ -121,6 +121,19 @@ impl Reader {
     pub fn chain(&self, id: &str) -> Result<Option<StoredChain>, StoreError> {
         let chain = self.pool.ask_at_once(|db| chain(db, id.to_owned()))?;
         Ok((chain.opening.is_some() || chain.length > 0).then_some(chain))
+    }
+
+    /// Returns the newest receipt with a checkpoint, as it was signed.
+    pub fn newest_checkpoint(&self) -> Result<Option<String>, StoreError> {
+        self.pool.ask_at_once(|db| {
+            if !schema::has_table(db, "checkpoints")? {
+                return Ok(None);
+            }
+            let sql =
+                "SELECT receipt_json FROM checkpoints JOIN receipts USING (chain_id, sequence)
+                       ORDER BY number DESC LIMIT 1";
+            Ok(db.query_row(sql, [], |row| row.get(0)).optional()?)
+        })
     }
 
     /// Returns every public key in a folder of keys, the one that signs this ledger first.

@@ -34,7 +34,7 @@ impl RetentionRules {
         let found = db
             .query_row(
                 "SELECT chain_id FROM chains
-                 WHERE status NOT IN ('open', 'expired')
+                 WHERE status NOT IN ('open', 'expired', 'damaged')
                    AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.chain_id = chains.chain_id
                      AND receipts.timestamp >= ?1)
                  ORDER BY chain LIMIT 1",

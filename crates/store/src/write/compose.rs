@@ -1,8 +1,10 @@
 //! Composes receipts from records.
 
+use receipt::Hash;
 use receipt::RiskLevel;
 use receipt::Runtime;
 use receipt::canonical::Digest;
+use receipt::checkpoint::{self, Checkpoint, Head};
 use receipt::content::{
     Action, ActionTarget, Issuer, Operator, OutcomeStatus, PeerCredential, Principal, Receipt,
     ReceiptOutcome, Termination,
@@ -18,7 +20,7 @@ use crate::write::link::{ChainEnd, Issuance, Link, PrecedingChain};
 const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
 
 /// The type of the action that expires a whole chain.
-const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
+pub(crate) const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
 /// Composes the receipt of an ended call. Receipts that a dead process left are composed again from
 /// their records: the same values always give the same text.
@@ -90,9 +92,19 @@ fn with_runtime(
 }
 
 /// Composes the last receipt of a chain.
-pub(crate) fn closing(issuance: Issuance<'_>, termination: Termination) -> Link {
-    let end = issuance.preceding.map(preceding).unwrap_or_default();
-    own(issuance, CHAIN_CLOSED, (RiskLevel::Low, end), None, Some(termination))
+pub(crate) fn closing(
+    issuance: Issuance<'_>,
+    termination: Termination,
+    checkpoint: Option<&Checkpoint>,
+) -> Link {
+    let runtime = with_checkpoint(issuance.preceding, checkpoint);
+    own(issuance, CHAIN_CLOSED, (RiskLevel::Low, runtime), None, Some(termination))
+}
+
+/// Composes a receipt that names the heads of all chains.
+pub(crate) fn checkpoint(issuance: Issuance<'_>, checkpoint: &Checkpoint) -> Link {
+    let runtime = with_checkpoint(issuance.preceding, Some(checkpoint));
+    own(issuance, checkpoint::ACTION_TYPE, (RiskLevel::Low, runtime), None, None)
 }
 
 /// Composes the receipt with which a key hands over to another.
@@ -102,17 +114,32 @@ pub(crate) fn rotated(issuance: Issuance<'_>, new: &PublicKey) -> Link {
     own(issuance, rotation::ACTION_TYPE, (RiskLevel::High, runtime), Some(rotation), None)
 }
 
-/// Composes the receipt that replaces an expired chain.
-pub(crate) fn expired(issuance: Issuance<'_>, chain_id: &str, last: ChainEnd) -> Link {
+/// Composes the receipt that replaces an expired chain. The chains whose expiry that chain stated
+/// are stated again: older receipts may still name them.
+pub(crate) fn expired(
+    issuance: Issuance<'_>,
+    chain_id: &str,
+    last: ChainEnd,
+    before: &[Head],
+) -> Link {
     let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    runtime.insert("expired_chain", gone(chain_id, last.sequence, last.hash));
+    if !before.is_empty() {
+        let before = before.iter();
+        let before = before.map(|head| gone(&head.chain_id, head.length, Some(head.hash)));
+        runtime.insert("expired_before", before.collect::<Vec<_>>());
+    }
+    own(issuance, CHAIN_EXPIRED, (RiskLevel::Low, runtime), None, None)
+}
+
+fn gone(chain_id: &str, sequence: u64, hash: Option<Hash>) -> Runtime<'_> {
     let mut gone = Runtime::new();
     gone.insert("chain_id", chain_id);
-    gone.insert("sequence", last.sequence);
-    if let Some(hash) = last.hash {
+    gone.insert("sequence", sequence);
+    if let Some(hash) = hash {
         gone.insert("hash", hash);
     }
-    runtime.insert("expired_chain", gone);
-    own(issuance, CHAIN_EXPIRED, (RiskLevel::Low, runtime), None, None)
+    gone
 }
 
 /// Composes a receipt of an action of the ledger itself.
@@ -216,6 +243,17 @@ fn error_text(ended: &CallEnd) -> Option<String> {
         (Some(text), None) => Some(text.to_string()),
         (None, text) => text.clone(),
     }
+}
+
+fn with_checkpoint<'a>(
+    before: Option<&'a PrecedingChain>,
+    checkpoint: Option<&'a Checkpoint>,
+) -> Runtime<'a> {
+    let mut runtime = before.map(preceding).unwrap_or_default();
+    if let Some(checkpoint) = checkpoint {
+        runtime.insert(checkpoint::MEMBER, checkpoint.runtime());
+    }
+    runtime
 }
 
 fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {

@@ -105,6 +105,24 @@ impl Clerk {
         })
     }
 
+    /// Files a receipt of the ledger's own, which is composed within the transaction. Returns the
+    /// number of the last change, and the row.
+    pub(crate) fn file_own(
+        &self,
+        db: &Connection,
+        chain: ChainRef<'_>,
+        consequence: Consequence<'_>,
+        compose: impl FnOnce(&Connection) -> Result<JournalRow, StoreError>,
+    ) -> Result<(i64, JournalRow), StoreError> {
+        transaction::whole(db, |db| {
+            let row = compose(db)?;
+            insert_receipt(db, chain, &row)?;
+            mark_filed(db, chain.number, std::slice::from_ref(&row))?;
+            bring_about(db, chain, consequence)?;
+            Ok((change::latest(db)?, row))
+        })
+    }
+
     /// Ends a call that was filed when it started, or inserts the whole call. An upsert would do
     /// both, but cost every call a statement journal in SQLite.
     fn file_call(
@@ -341,12 +359,21 @@ fn insert_receipt(
     Ok(())
 }
 
-/// Marks the journal of a chain as filed up to the last of these rows.
+/// Marks the journal of a chain as filed up to the last of these rows, and its head as that of the
+/// last receipt.
 fn mark_filed(db: &Connection, chain: i64, rows: &[JournalRow]) -> Result<(), StoreError> {
-    if let Some(last) = rows.last().filter(|last| last.entry > 0) {
-        db.prepare_cached("UPDATE chains SET filed = ?2 WHERE chain = ?1")?
-            .execute([chain, last.entry])?;
-    }
+    let entry = rows.last().map(|last| last.entry).filter(|entry| *entry > 0);
+    let link = rows.iter().rev().find_map(|row| row.link.as_ref());
+    db.prepare_cached(
+        "UPDATE chains SET filed = COALESCE(?2, filed), length = COALESCE(?3, length),
+           last_hash = COALESCE(?4, last_hash) WHERE chain = ?1",
+    )?
+    .execute(params![
+        chain,
+        entry,
+        link.map(|link| link.sequence),
+        link.map(|link| link.body.hash().to_string()),
+    ])?;
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! The health of the ledger, readable without waiting for the writer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use domain::config::OnFailure;
 use domain::tool::Class;
+use jiff::Timestamp;
 use receipt::Hash;
 
 use crate::error::StoreError;
@@ -31,6 +33,27 @@ pub struct LedgerHealth {
     pub filed: u64,
     /// Failed writes since the start.
     pub failures: u64,
+    /// The delivery of checkpoints to the anchor; none if there is no anchor.
+    pub anchor: Option<AnchorHealth>,
+}
+
+/// The delivery of checkpoints to the anchor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnchorHealth {
+    /// The time of the last delivery.
+    pub delivered_at: Option<Timestamp>,
+    /// The time of the first checkpoint that has not been delivered.
+    pub waiting_since: Option<Timestamp>,
+    /// The reason the last attempt failed.
+    pub error: Option<String>,
+}
+
+impl AnchorHealth {
+    /// Returns the time for which a checkpoint has been waiting.
+    pub fn lag(&self, now: Timestamp) -> Duration {
+        let lag = self.waiting_since.map(|since| now.duration_since(since));
+        lag.and_then(|lag| lag.try_into().ok()).unwrap_or_default()
+    }
 }
 
 impl Health {
@@ -71,6 +94,10 @@ impl Health {
         ledger.queue = 0;
         ledger.is_full = false;
         ledger.fault.take().is_some()
+    }
+
+    pub(crate) fn set_anchor(&self, change: impl FnOnce(&mut AnchorHealth)) {
+        change(self.lock().anchor.get_or_insert_default());
     }
 
     pub(crate) fn is_failing(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::record::CallStart;
 use crate::write::row::JournalRow;
 
-pub(crate) use file::{Journal, chains, end_of};
+pub(crate) use file::{Journal, UnfiledPromises, chains, end_of, unfiled};
 pub(crate) use table::clear;
 
 /// The part of a chain that a dead process left in its journal.

@@ -16,12 +16,15 @@ pub(crate) enum Message {
     /// Answered when all that was appended before can be read, or cannot be written at all.
     Settle(oneshot::Sender<()>),
     Rotate(RotationReply),
+    /// Answered with the signed receipt of a new checkpoint.
+    Checkpoint(CheckpointReply),
     /// Ends the chain and the thread.
     Close(CloseReply),
 }
 
 pub(crate) type CommitReply = oneshot::Sender<Result<Safety, StoreError>>;
 pub(crate) type RotationReply = oneshot::Sender<Result<Arc<SigningKey>, StoreError>>;
+pub(crate) type CheckpointReply = oneshot::Sender<Result<String, StoreError>>;
 pub(crate) type CloseReply = oneshot::Sender<Result<(), StoreError>>;
 
 /// An entry and its waiting caller.
@@ -41,6 +44,7 @@ impl Message {
             | Message::Signed(_)
             | Message::Settle(_)
             | Message::Rotate(_)
+            | Message::Checkpoint(_)
             | Message::Close(_) => false,
         }
     }

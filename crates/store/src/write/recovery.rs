@@ -7,6 +7,7 @@ use std::sync::Arc;
 use receipt::content::Termination;
 use rusqlite::Connection;
 
+use crate::database::WRITERS;
 use crate::database::lock::Lock;
 use crate::database::timestamp;
 use crate::error::StoreError;
@@ -16,23 +17,22 @@ use crate::record::CallEnd;
 use crate::write::chain::OpenChain;
 use crate::write::compose;
 use crate::write::filing::{Clerk, Consequence};
+use crate::write::heads;
 use crate::write::journal::{self, OpenStart, Remnant};
 use crate::write::link::{ChainEnd, ChainRef};
 use crate::write::row::JournalRow;
 
 /// Closes every chain whose writer is gone. The caller holds the maintenance lock.
-pub(crate) fn recover(
-    db: &mut Connection,
-    writers: &Path,
-    keys: &Keys,
-) -> Result<usize, StoreError> {
+pub(crate) fn recover(db: &mut Connection, home: &Path, keys: &Keys) -> Result<usize, StoreError> {
+    let writers = &home.join(WRITERS);
     let mut closed = 0;
     for left in abandoned(db, writers)? {
         let Some(lock) = Lock::take(writers, &left.chain_id)? else {
             continue;
         };
         // Its writer may have ended it properly just before its lock was taken.
-        if abandoned(db, writers)?.iter().any(|chain| chain.number == left.number) {
+        let is_left = abandoned(db, writers)?.iter().any(|chain| chain.number == left.number);
+        if is_left && !heads::set_damaged_aside(db, home, &left.chain_id)? {
             close(db, writers, left, lock, keys)?;
             closed += 1;
         }
@@ -51,8 +51,8 @@ struct AbandonedChain {
 fn abandoned(db: &Connection, writers: &Path) -> Result<Vec<AbandonedChain>, StoreError> {
     let mut statement = db.prepare(
         "SELECT chain, chain_id, key, status = 'open' FROM chains
-         WHERE status = 'open' OR chain IN (SELECT chain FROM journal)
-           OR chain_id IN (SELECT value FROM json_each(?1))
+         WHERE status <> 'damaged' AND (status = 'open' OR chain IN (SELECT chain FROM journal)
+           OR chain_id IN (SELECT value FROM json_each(?1)))
          ORDER BY chain",
     )?;
     let journals = serde_json::to_string(&journal::chains(writers)).unwrap_or_default();
@@ -93,6 +93,7 @@ fn close(
         rows.push(JournalRow::of_link(compose::closing(
             chain.issuance(&mut end),
             Termination::Interrupted,
+            None,
         )));
         rows.iter_mut().for_each(|row| row.sign(&chain.key));
         clerk.file(db, chain.by_ref(), &rows, Consequence::Closed(Termination::Interrupted))?;

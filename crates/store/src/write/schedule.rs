@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use domain::config::Durability;
 
 use crate::limits::{
-    FILE_AFTER, FILE_MAX, JOURNAL_BYTES_LARGE, JOURNAL_BYTES_MAX, RETENTION_EVERY, RETENTION_PAUSE,
-    RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
+    CHECKPOINT_AFTER, FILE_AFTER, FILE_MAX, JOURNAL_BYTES_LARGE, JOURNAL_BYTES_MAX,
+    RETENTION_EVERY, RETENTION_PAUSE, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
 };
 
 /// One action of the writer.
@@ -28,6 +28,8 @@ pub(crate) enum Action {
     /// Answers callers whose entries can be read.
     AnswerSettled,
     Rotate,
+    /// Issues a receipt that names the heads of all chains.
+    Checkpoint,
     /// Ends the chain; there is no next action.
     Close,
     /// Applies retention, and closes chains and runs that other processes left open.
@@ -48,6 +50,8 @@ pub(crate) struct Situation {
     pub(crate) held_until: Option<Instant>,
     /// The last write to the ledger failed.
     pub(crate) is_failing: bool,
+    /// The commit time of the first entry that no checkpoint covers.
+    pub(crate) uncovered_since: Option<Instant>,
     pub(crate) unfiled: UnfiledRows,
     pub(crate) batches: Batches,
     pub(crate) waiting: Waiting,
@@ -80,6 +84,7 @@ pub(crate) struct Waiting {
     /// Callers that wait for rows to be filed.
     pub(crate) filing: usize,
     pub(crate) rotation: usize,
+    pub(crate) checkpoint: usize,
     pub(crate) close: usize,
 }
 
@@ -107,6 +112,8 @@ pub(crate) struct Schedule {
     upkeep_at: Instant,
     /// Upkeep is due, and waits for the signer, which gets no more rows.
     upkeep_waits: bool,
+    /// The same of a checkpoint.
+    checkpoint_waits: bool,
 }
 
 /// The steps of a turn. Each is taken at most once, except `MakeRoom`.
@@ -122,6 +129,7 @@ enum Step {
     Sign,
     AnswerSettled,
     Rotate,
+    Checkpoint,
     Close,
     Maintain,
     Rest,
@@ -138,7 +146,8 @@ impl Step {
             Step::MakeRoom => Step::Sign,
             Step::Sign => Step::AnswerSettled,
             Step::AnswerSettled => Step::Rotate,
-            Step::Rotate => Step::Close,
+            Step::Rotate => Step::Checkpoint,
+            Step::Checkpoint => Step::Close,
             Step::Close => Step::Maintain,
             Step::Maintain => Step::Rest,
             Step::Rest => Step::Refile,
@@ -150,7 +159,7 @@ impl Schedule {
     pub(crate) fn new(now: Instant) -> Schedule {
         // Not at once: startup is not the time for upkeep.
         let upkeep_at = now + RETENTION_PAUSE;
-        Schedule { step: Step::Refile, upkeep_at, upkeep_waits: false }
+        Schedule { step: Step::Refile, upkeep_at, upkeep_waits: false, checkpoint_waits: false }
     }
 
     /// Returns the next action of this turn. A turn ends with `Rest` or `Close`.
@@ -182,6 +191,7 @@ impl Schedule {
             Step::Rotate => {
                 (at.waiting.rotation > 0 && !at.batches.is_signing()).then_some(Action::Rotate)
             }
+            Step::Checkpoint => self.checkpoints(at, now).then_some(Action::Checkpoint),
             Step::Close => {
                 (at.waiting.close > 0 && !at.batches.is_signing()).then_some(Action::Close)
             }
@@ -201,7 +211,11 @@ impl Schedule {
         let oldest = at.unfiled.oldest.filter(|_| !at.batches.at_signer);
         let filing = oldest.map(|since| since + FILE_AFTER);
         let upkeep = if self.upkeep_waits { now + FILE_AFTER } else { self.upkeep_at };
-        let next = [at.held_until, filing].into_iter().flatten().fold(upkeep, Instant::min);
+        let checkpoint = at.uncovered_since.map(|since| {
+            if self.checkpoint_waits { now + FILE_AFTER } else { since + CHECKPOINT_AFTER }
+        });
+        let due = [at.held_until, filing, checkpoint];
+        let next = due.into_iter().flatten().fold(upkeep, Instant::min);
         next.saturating_duration_since(now)
     }
 
@@ -227,7 +241,8 @@ impl Schedule {
         };
         let is_urgent = at.waiting.filing > 0 || at.unfiled.rows >= FILE_MAX;
         let is_due = is_urgent || now.saturating_duration_since(oldest) >= FILE_AFTER;
-        let rests = at.waiting.rotation > 0 || at.waiting.close > 0 || self.upkeep_waits;
+        let is_issuing = at.waiting.rotation + at.waiting.checkpoint + at.waiting.close > 0;
+        let rests = is_issuing || self.upkeep_waits || self.checkpoint_waits;
         is_due && !rests && !at.batches.is_refused
     }
 
@@ -237,8 +252,19 @@ impl Schedule {
         at.durability == Durability::Process
             && at.journal_bytes.is_some()
             && !self.upkeep_waits
+            && !self.checkpoint_waits
             && !at.waiting.is_urgent()
             && at.lets_commit_beside_filing()
+    }
+
+    /// Reports whether a checkpoint is issued now: on request, or a minute after the first entry
+    /// that none covers. Like every receipt of the ledger's own it follows all committed rows.
+    fn checkpoints(&mut self, at: &Situation, now: Instant) -> bool {
+        let is_requested = at.waiting.checkpoint > 0;
+        let is_old = |since| now.saturating_duration_since(since) >= CHECKPOINT_AFTER;
+        let is_due = at.uncovered_since.is_some_and(is_old) && !at.is_stuck() && !at.is_failing;
+        self.checkpoint_waits = (is_requested || is_due) && at.batches.is_signing();
+        (is_requested || is_due) && !at.batches.is_signing()
     }
 
     /// Reports whether upkeep runs now; it does not while receipts are being signed.
@@ -335,7 +361,7 @@ impl Batches {
 impl Waiting {
     /// Reports whether a caller waits for everything to be filed.
     pub(crate) fn is_urgent(self) -> bool {
-        self.commit > 0 || self.rotation > 0 || self.close > 0
+        self.commit + self.rotation + self.checkpoint + self.close > 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use crate::write::message::{CloseReply, RotationReply};
+use crate::write::message::{CheckpointReply, CloseReply, RotationReply};
 use crate::write::schedule::Waiting;
 
 #[derive(Default)]
@@ -10,6 +10,7 @@ pub(crate) struct Waiters {
     settling: Vec<oneshot::Sender<()>>,
     filing: Vec<FilingWaiter>,
     rotating: Vec<RotationReply>,
+    checkpoints: Vec<CheckpointReply>,
     closing: Option<CloseReply>,
 }
 
@@ -25,6 +26,7 @@ impl Waiters {
             commit: self.settling.len(),
             filing: self.filing.len(),
             rotation: self.rotating.len(),
+            checkpoint: self.checkpoints.len(),
             close: usize::from(self.closing.is_some()),
         }
     }
@@ -35,6 +37,10 @@ impl Waiters {
 
     pub(crate) fn rotate(&mut self, reply: RotationReply) {
         self.rotating.push(reply);
+    }
+
+    pub(crate) fn checkpoint(&mut self, reply: CheckpointReply) {
+        self.checkpoints.push(reply);
     }
 
     pub(crate) fn close(&mut self, reply: CloseReply) {
@@ -60,6 +66,10 @@ impl Waiters {
 
     pub(crate) fn take_rotating(&mut self) -> Vec<RotationReply> {
         std::mem::take(&mut self.rotating)
+    }
+
+    pub(crate) fn take_checkpoints(&mut self) -> Vec<CheckpointReply> {
+        std::mem::take(&mut self.checkpoints)
     }
 
     pub(crate) fn take_closing(&mut self) -> Option<CloseReply> {

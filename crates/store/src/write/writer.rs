@@ -22,14 +22,15 @@ use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::limits::{BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, FILE_AFTER};
 use crate::upkeep::retention::RetentionRules;
+use crate::write::anchor::Anchor;
 use crate::write::backlog::Backlog;
 use crate::write::chain::OpenChain;
-use crate::write::checkpoint::Checkpoint;
 use crate::write::drafts::Drafts;
 use crate::write::filing::Clerk;
 use crate::write::health::Health;
 use crate::write::inbox::Inbox;
 use crate::write::journal::Journal;
+use crate::write::log_copy::LogCopy;
 use crate::write::schedule::{Action, Schedule, Situation};
 use crate::write::signer::Signer;
 use crate::write::waiters::Waiters;
@@ -40,7 +41,8 @@ pub(crate) struct Writer {
     pub(crate) writers: PathBuf,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) signer: Signer,
-    pub(crate) checkpoint: Checkpoint,
+    pub(crate) log_copy: LogCopy,
+    pub(crate) anchor: Option<Anchor>,
     pub(crate) keys: Keys,
     pub(crate) health: Arc<Health>,
     pub(crate) on_failure: OnFailure,
@@ -60,6 +62,15 @@ pub(crate) struct Work {
     drafts: Drafts,
     backlog: Backlog,
     waiters: Waiters,
+    /// The commit time of the first entry that no checkpoint covers.
+    uncovered_since: Option<Instant>,
+}
+
+impl Work {
+    /// Returns the state after a recovery, whose receipts the next checkpoint is to cover.
+    pub(crate) fn after_recovery(closed: usize) -> Work {
+        Work { uncovered_since: (closed > 0).then(Instant::now), ..Work::default() }
+    }
 }
 
 /// The end of a turn.
@@ -115,6 +126,7 @@ impl Writer {
             queued: drafts.queued(),
             held_until: drafts.due(),
             is_failing: self.health.is_failing(),
+            uncovered_since: self.work.uncovered_since,
             unfiled: backlog.unfiled(),
             batches: backlog.batches(),
             waiting: waiters.count(),
@@ -142,6 +154,7 @@ impl Writer {
                 Action::FileHere => self.sign_and_file(),
                 Action::AnswerSettled => self.answer_settled(),
                 Action::Rotate => self.answer_rotating(),
+                Action::Checkpoint => self.answer_checkpoints(),
                 Action::Maintain => self.maintain(),
                 Action::Close => return Turn::Close,
                 Action::Rest => return Turn::Rest,
@@ -156,6 +169,9 @@ impl Writer {
         }
         // The file alone then holds everything, for anyone who copies it.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if let Some(anchor) = self.anchor.take() {
+            anchor.finish();
+        }
         let closing = self.work.waiters.take_closing();
         // A caller that learns of the close may reopen the ledger at once, so the locks are
         // released first.
@@ -195,6 +211,17 @@ impl Writer {
     fn answer_settled(&mut self) {
         let (situation, filed) = (self.situation(), self.work.backlog.progress().filed);
         self.work.waiters.answer(|upto| situation.is_settled(upto, filed));
+    }
+
+    fn answer_checkpoints(&mut self) {
+        let issued = self.checkpoint();
+        if let Err(error) = &issued {
+            tracing::warn!("cannot issue a checkpoint; the next attempt is in a minute: {error}");
+            self.work.uncovered_since = Some(Instant::now());
+        }
+        for reply in self.work.waiters.take_checkpoints() {
+            let _ = reply.send(issued.clone());
+        }
     }
 
     fn answer_rotating(&mut self) {

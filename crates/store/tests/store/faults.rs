@@ -202,7 +202,8 @@ async fn unfiled() -> (Home, String) {
     let db = Connection::open(copy.path().join(store::FILE)).unwrap();
     db.execute("DELETE FROM receipts WHERE receipt_hash = ?1", [&promised]).unwrap();
     db.execute_batch(
-        "DELETE FROM activity WHERE chain = 2; UPDATE chains SET filed = 0 WHERE chain = 2;",
+        "DELETE FROM activity WHERE chain = 2;
+         UPDATE chains SET filed = 0, length = 0, last_hash = NULL WHERE chain = 2;",
     )
     .unwrap();
     (copy, promised)

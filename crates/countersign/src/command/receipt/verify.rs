@@ -6,11 +6,12 @@ use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use admin::view::{ChainList, ChainReport, LedgerReport};
+use admin::view::{ChainReport, LedgerReport};
 use receipt::PublicKey;
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
-use store::read::{Age, Reader, SIGNING_TIME_MAX};
+use receipt::checkpoint::HeadLine;
+use store::read::{LedgerPlace, Reader, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
 use crate::cli::{Locations, Verify};
@@ -20,7 +21,6 @@ use crate::control::Control;
 use crate::exit::{BROKEN, Failure, NOT_CHECKED};
 use crate::home::Home;
 use crate::output::{self, note, table};
-use gateway::plan::Reach;
 
 /// The maximum size of one line of an export: ten times the size limit of a receipt.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -40,7 +40,7 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
         (None, Some(db)) => {
             let db = db.clone();
             let home = Home::of(place).map_err(unchecked)?;
-            off_thread(move || of_ledger(&args, &home, &db, Age::Any)).await?
+            off_thread(move || of_ledger(&args, &home, &db, LedgerPlace::Copy)).await?
         }
         (None, None) => of_home(place, args).await?,
     };
@@ -52,10 +52,11 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
     }
 }
 
-/// Verifies the home's own ledger. Waits for pending writes; if no gate runs, first signs what a
-/// crash left unsigned, as at any start.
+/// Verifies the home's own ledger, which may be written meanwhile. Nothing is written here: what a
+/// dead process left in its journal stays there until a gate starts.
 async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure> {
-    let file = Home::of(place).map_err(unchecked)?.path().join(store::FILE);
+    let home = Home::of(place).map_err(unchecked)?;
+    let file = home.path().join(store::FILE);
     if !file.exists() {
         let words = format!(
             "ledger '{}' does not exist yet: nothing has been recorded in this home",
@@ -66,27 +67,41 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure
     let args = std::sync::Arc::new(args);
     let mut patience = Some(SIGNING_TIME_MAX);
     loop {
-        let settling = async |control: &Control| control.get("/api/v1/chains").await;
-        let chains = Control::with(place, Reach::Nothing, settling).await;
-        let chains = chains.and_then(|answer| output::read(&answer));
-        let ChainList { chains } = chains.unwrap_or_else(|failure| {
+        if let Err(failure) = settle(place).await {
             tracing::warn!(
                 "verifying the ledger without waiting for pending writes: {}",
                 failure.message()
             );
-            ChainList { chains: Vec::new() }
-        });
+        }
         let (home, args, file) = (Home::of(place)?, args.clone(), file.clone());
-        let reports = off_thread(move || of_ledger(&args, &home, &file, Age::Settled)).await?;
-        let is_open = chains.iter().any(|chain| chain.status.as_deref() == Some("open"));
-        let Some(pause) = patience.take().filter(|_| is_open && broken(&reports).is_some()) else {
+        let folder = home.path().to_owned();
+        let verifying = {
+            let folder = folder.clone();
+            move || of_ledger(&args, &home, &file, LedgerPlace::Home(&folder))
+        };
+        let reports = off_thread(verifying).await?;
+        let may_change = broken(&reports).is_some() && store::has_writer(&folder);
+        let Some(pause) = patience.take().filter(|_| may_change) else {
             return Ok(reports);
         };
         tokio::time::sleep(pause).await;
     }
 }
 
-fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Report>, Failure> {
+/// Waits until a running gate has filed what it has recorded so far.
+async fn settle(place: &Locations) -> Result<(), Failure> {
+    match Control::running(Home::of(place)?).await? {
+        Some(control) => control.get("/api/v1/chains").await.map(drop),
+        None => Ok(()),
+    }
+}
+
+fn of_ledger(
+    args: &Verify,
+    home: &Home,
+    file: &Path,
+    place: LedgerPlace<'_>,
+) -> Result<Vec<Report>, Failure> {
     let trusted = match &args.public_key {
         Some(file) => keys::in_file(file).map_err(unchecked)?,
         None => keys::in_home(home).map_err(unchecked)?.into_iter().map(|(_, key)| key).collect(),
@@ -97,7 +112,7 @@ fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Re
     let reader = Reader::open(file).map_err(fail)?;
     let mut audit = audit(trusted, args)?;
     let mut progress = Progress::default();
-    reader.audit(&mut audit, age, || progress.tick()).map_err(fail)?;
+    reader.audit(&mut audit, place, || progress.tick()).map_err(fail)?;
     progress.end();
     finish(audit, args, file, |audit, expected| audit.finish(AuditScope::All, expected))
 }
@@ -154,8 +169,24 @@ fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
     })
 }
 
+/// Requires the checkpoint that the user kept elsewhere.
+fn require_head(audit: &mut Audit, args: &Verify) -> Result<(), Failure> {
+    let Some(head) = args.head.as_deref().map(str::trim) else {
+        return Ok(());
+    };
+    if head.starts_with('{') {
+        audit.require("--head", head);
+        return Ok(());
+    }
+    let line: HeadLine = head
+        .parse()
+        .map_err(|error| Failure::with_status(NOT_CHECKED, format!("--head: {error}")))?;
+    audit.require_digest(line.digest, Some(line.count));
+    Ok(())
+}
+
 fn finish(
-    audit: Audit,
+    mut audit: Audit,
     args: &Verify,
     file: &Path,
     ended: impl FnOnce(Audit, ChainExpectation) -> AuditOutcome,
@@ -172,6 +203,7 @@ fn finish(
                 .to_owned(),
         );
     }
+    require_head(&mut audit, args)?;
     let outcome = ended(audit, expected);
     for words in outcome.notes {
         note(&words);
@@ -190,6 +222,9 @@ fn list(report: &LedgerReport) -> String {
         };
         let result = match &chain.error {
             None => "intact".to_owned(),
+            Some(error) if chain.faults > 1 => {
+                format!("BROKEN: {error} (1 of {} faults)", chain.faults)
+            }
             Some(error) => format!("BROKEN: {error}"),
         };
         vec![chain.chain_id.clone(), chain.length.to_string(), status, result]

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::super::template::ConfigTemplate;
 use super::super::{
-    Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, PluginConfig,
-    Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig, keys,
+    AnchorConfig, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
+    PluginConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, set};
@@ -82,6 +82,24 @@ pub(super) fn ledger(ledger: &mut Ledger, top: &Section<'_>, report: &mut Report
     set(&mut ledger.max_size_mb, members.count("max_size_mb", report));
     let receipt_days = members.count("receipt_retention_days", report);
     set(&mut ledger.receipt_retention_days, receipt_days);
+    if let Some(anchor) = members.read("anchor", report, anchor) {
+        ledger.anchor = Some(anchor);
+    }
+}
+
+fn anchor(node: &Node<'_>, report: &mut Report) -> Option<AnchorConfig> {
+    let found = match &node.tree.content {
+        Content::List(_) => AnchorConfig::Command(scalar::texts(node, report)?),
+        _ => AnchorConfig::File(report.take(node.text())?.to_owned()),
+    };
+    let is_empty = match &found {
+        AnchorConfig::File(path) => path.is_empty(),
+        AnchorConfig::Command(words) => words.first().is_none_or(String::is_empty),
+    };
+    if is_empty {
+        report.fault(&node.location, "expected a file, or a command and its arguments");
+    }
+    (!is_empty).then_some(found)
 }
 
 pub(super) fn redact(redact: &mut Redact, top: &Section<'_>, report: &mut Report) {

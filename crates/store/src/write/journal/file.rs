@@ -234,6 +234,26 @@ pub(crate) fn end_of(writers: &Path, chain_id: &str) -> Option<ChainEnd> {
     Some(ChainEnd { sequence: last.sequence, hash: Some(last.hash.parse().ok()?) })
 }
 
+/// Entries of a journal that have not been filed, and the receipts that they promise.
+pub(crate) struct UnfiledPromises {
+    pub(crate) entries: usize,
+    /// Sequence and hash of each.
+    pub(crate) receipts: Vec<(u64, Hash)>,
+}
+
+/// Returns what the journal of a chain holds beyond an entry, in any process; none without one.
+pub(crate) fn unfiled(writers: &Path, chain_id: &str, filed: i64) -> Option<UnfiledPromises> {
+    let text = fs::read(path(writers, chain_id)).ok()?;
+    let read = |line| serde_json::from_slice(line).ok().filter(|it: &ReadLine| it.entry > filed);
+    let lines: Vec<ReadLine> = whole_lines(&text).filter_map(read).collect();
+    let promise = |line: &ReadLine| {
+        let receipt = line.receipt.as_ref()?;
+        Some((receipt.sequence, receipt.hash.parse().ok()?))
+    };
+    let receipts = lines.iter().filter_map(promise).collect();
+    Some(UnfiledPromises { entries: lines.len(), receipts })
+}
+
 /// Returns the chains that have a journal.
 pub(crate) fn chains(writers: &Path) -> Vec<String> {
     let files = fs::read_dir(writers).into_iter().flatten().flatten();

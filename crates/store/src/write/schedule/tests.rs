@@ -9,6 +9,7 @@ const CALM: Situation = Situation {
     queued: 0,
     held_until: None,
     is_failing: false,
+    uncovered_since: None,
     unfiled: UnfiledRows { rows: 0, bytes: 0, oldest: None },
     batches: IDLE,
     waiting: NOBODY,
@@ -19,10 +20,11 @@ const AT_SIGNER: Batches = Batches { at_signer: true, ..IDLE };
 const SIGNED: Batches = Batches { is_signed: true, ..IDLE };
 const REFUSED: Batches = Batches { is_refused: true, ..IDLE };
 
-const NOBODY: Waiting = Waiting { commit: 0, filing: 0, rotation: 0, close: 0 };
+const NOBODY: Waiting = Waiting { commit: 0, filing: 0, rotation: 0, checkpoint: 0, close: 0 };
 const FOR_COMMIT: Waiting = Waiting { commit: 1, ..NOBODY };
 const FOR_FILING: Waiting = Waiting { filing: 1, ..NOBODY };
 const FOR_ROTATION: Waiting = Waiting { rotation: 1, ..NOBODY };
+const FOR_CHECKPOINT: Waiting = Waiting { checkpoint: 1, ..NOBODY };
 const FOR_CLOSE: Waiting = Waiting { close: 1, ..NOBODY };
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -149,6 +151,90 @@ fn a_turn_takes_the_actions_that_are_due_in_order() {
         let mut schedule = Schedule::new(start);
         assert_eq!(turn(&mut schedule, &at, now), expected, "{case}");
     }
+}
+
+#[test]
+fn a_checkpoint_follows_a_minute_after_the_first_entry_that_none_covers() {
+    use Action::{Checkpoint, Close, Commit, FileSigned, Probe, Rest, Rotate, Sign};
+    let start = Instant::now();
+    let due = start + CHECKPOINT_AFTER;
+    let covered = Situation { journal_bytes: Some(1), ..CALM };
+    let uncovered = Situation { uncovered_since: Some(start), ..covered };
+    let requested = Situation { waiting: FOR_CHECKPOINT, ..covered };
+    let rows = unfiled(FILE_MAX, start);
+    let both = Waiting { rotation: 1, close: 1, ..FOR_CHECKPOINT };
+    let cases: [(&str, Situation, Instant, &[Action]); 13] = [
+        ("nothing since the last", covered, due, &[Commit, Rest]),
+        ("a moment too early", uncovered, due - MILLISECOND, &[Commit, Rest]),
+        ("a minute old", uncovered, due, &[Commit, Checkpoint, Rest]),
+        ("requested", requested, start, &[Commit, Checkpoint, Rest]),
+        (
+            "requested before the first entry",
+            Situation { journal_bytes: None, ..requested },
+            start,
+            &[Commit, Checkpoint, Rest],
+        ),
+        (
+            "after rows that are too many for the signer, it signs none of them",
+            Situation { unfiled: rows, ..requested },
+            start,
+            &[Commit, Checkpoint, Rest],
+        ),
+        ("at the signer", Situation { batches: AT_SIGNER, ..uncovered }, due, &[Commit, Rest]),
+        (
+            "signed",
+            Situation { batches: SIGNED, unfiled: rows, ..requested },
+            due,
+            &[Commit, FileSigned, Rest],
+        ),
+        ("failing", Situation { is_failing: true, ..uncovered }, due, &[Commit, Probe, Rest]),
+        (
+            "requested while failing: the caller gets the error",
+            Situation { is_failing: true, ..requested },
+            due,
+            &[Commit, Probe, Checkpoint, Rest],
+        ),
+        ("stuck", Situation { queued: 1, ..uncovered }, due, &[Commit, Rest]),
+        (
+            "between a rotation and the close",
+            Situation { waiting: both, ..covered },
+            due,
+            &[Commit, Rotate, Checkpoint, Close],
+        ),
+        (
+            "rows go to the signer until it is due",
+            Situation { unfiled: rows, ..uncovered },
+            due - MILLISECOND,
+            &[Commit, Sign, Rest],
+        ),
+    ];
+    for (case, at, now, expected) in cases {
+        let mut schedule = Schedule::new(start);
+        schedule.maintained(Upkeep::Done, start);
+        assert_eq!(turn(&mut schedule, &at, now), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_due_checkpoint_keeps_the_signer_idle_and_the_writer_awake() {
+    let start = Instant::now();
+    let due = start + CHECKPOINT_AFTER;
+    let mut schedule = Schedule::new(start);
+    schedule.maintained(Upkeep::Done, start);
+    let idle =
+        Situation { uncovered_since: Some(start), unfiled: unfiled(FILE_MAX, start), ..CALM };
+    let signing = Situation { batches: AT_SIGNER, ..idle };
+    let calm = Situation { uncovered_since: Some(start), ..CALM };
+    assert_eq!(schedule.rest(&calm, start), CHECKPOINT_AFTER);
+    assert!(schedule.lets_callers_commit(&calm));
+    assert_eq!(turn(&mut schedule, &signing, due), [Action::Commit, Action::Rest]);
+    assert!(!schedule.signs(&idle, due), "no more rows for the signer");
+    assert!(!schedule.lets_callers_commit(&calm));
+    assert_eq!(schedule.rest(&calm, due), FILE_AFTER, "not a busy loop");
+    assert_eq!(turn(&mut schedule, &idle, due), [Action::Commit, Action::Checkpoint, Action::Rest]);
+    let covered = Situation { uncovered_since: None, ..idle };
+    assert!(schedule.signs(&covered, due));
+    assert_eq!(schedule.rest(&CALM, due), RETENTION_EVERY - CHECKPOINT_AFTER);
 }
 
 #[test]
@@ -308,6 +394,7 @@ fn a_caller_commits_its_own_entry_unless_the_writer_must_act() {
         ("crowded", Situation { unfiled: crowded(start), ..CALM }, false),
         ("somebody waits for a commit", Situation { waiting: FOR_COMMIT, ..CALM }, false),
         ("a rotation", Situation { waiting: FOR_ROTATION, ..CALM }, false),
+        ("a checkpoint", Situation { waiting: FOR_CHECKPOINT, ..CALM }, false),
         ("closing", Situation { waiting: FOR_CLOSE, ..CALM }, false),
         ("drafts to be tried again", Situation { queued: 1, ..CALM }, false),
         ("rows to be tried again", Situation { batches: REFUSED, ..CALM }, false),
@@ -339,6 +426,7 @@ fn held_starts_are_written_at_once_for_a_commit_rotation_or_close() {
         ("commit", FOR_COMMIT, true),
         ("filing: they are committed already", FOR_FILING, false),
         ("rotation", FOR_ROTATION, true),
+        ("checkpoint", FOR_CHECKPOINT, true),
         ("close", FOR_CLOSE, true),
     ] {
         assert_eq!(waiting.is_urgent(), expected, "{case}");

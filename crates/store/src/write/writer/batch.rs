@@ -51,7 +51,7 @@ impl Writer {
                 self.work.backlog.count_filed(rows.len());
                 self.health.set_progress(self.work.backlog.progress());
                 self.changes.send_replace(changed);
-                self.checkpoint.look();
+                self.log_copy.look();
                 if self.situation().begins_journal_anew() {
                     self.begin_journal_anew();
                 }

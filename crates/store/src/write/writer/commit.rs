@@ -68,6 +68,7 @@ impl Writer {
                 Message::Signed(rows) => backlog.keep_signed(rows),
                 Message::Settle(reply) => waiters.settle(reply),
                 Message::Rotate(reply) => waiters.rotate(reply),
+                Message::Checkpoint(reply) => waiters.checkpoint(reply),
                 Message::Close(reply) => waiters.close(reply),
             }
         }
@@ -141,7 +142,9 @@ impl Writer {
 
     /// Keeps committed rows until they are filed.
     pub(super) fn keep(&mut self, rows: Vec<JournalRow>) {
-        self.work.backlog.keep(rows, Instant::now());
+        let now = Instant::now();
+        self.work.uncovered_since.get_or_insert(now);
+        self.work.backlog.keep(rows, now);
         self.health.set_progress(self.work.backlog.progress());
     }
 

@@ -10,6 +10,7 @@ use crate::upkeep::expiry;
 use crate::write::chain::filed_end_of;
 use crate::write::compose;
 use crate::write::filing::Consequence;
+use crate::write::heads;
 use crate::write::recovery;
 use crate::write::schedule::Upkeep;
 
@@ -28,7 +29,9 @@ impl Writer {
         let Some(_lock) = Lock::try_maintenance(&self.writers)? else {
             return Ok(Upkeep::Done);
         };
-        recovery::recover(&mut self.db, &self.writers, &self.keys)?;
+        if recovery::recover(&mut self.db, &self.home, &self.keys)? > 0 {
+            self.work.uncovered_since.get_or_insert_with(Instant::now);
+        }
         state::end_lost_runs(&self.db, &self.writers)?;
         let more = self.retention.let_go(&mut self.db)?;
         let expired = self.expire_chain()?;
@@ -40,10 +43,14 @@ impl Writer {
         let Some(chain_id) = self.retention.expired_chain(&self.db)? else {
             return Ok(false);
         };
+        if heads::set_damaged_aside(&self.db, &self.home, &chain_id)? {
+            return Ok(true);
+        }
         let last = filed_end_of(&self.db, &chain_id)?;
+        let before = heads::expired_by(&self.db, &chain_id)?;
         expiry::export(&self.db, &chain_id, &self.home)?;
         self.issue(Consequence::Expired(&chain_id), |issuance| {
-            compose::expired(issuance, &chain_id, last)
+            Ok(compose::expired(issuance, &chain_id, last, &before))
         })?;
         tracing::info!(chain = %chain_id, "exported and removed old receipts");
         Ok(true)

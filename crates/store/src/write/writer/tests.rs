@@ -1,4 +1,5 @@
-//! Committed entries stay in the journal until they are filed, whatever else is in progress.
+//! Committed entries stay in the journal until they are filed, whatever else is in progress, and
+//! are covered by a checkpoint a minute later.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::Store;
-use crate::limits::JOURNAL_BYTES_MAX;
+use crate::limits::{CHECKPOINT_AFTER, JOURNAL_BYTES_MAX};
 use crate::record::tests::started;
 use crate::record::{CallEnd, CallStart, Entry, Payload};
 use crate::write::backlog::Progress;
@@ -80,4 +81,27 @@ fn a_restarted_journal_keeps_rows_held_by_the_signer() {
     let chain = writer.work.chain.as_ref().unwrap();
     let kept = entries(&writer.writers.join(format!("{}.journal", chain.id)));
     assert!(kept.len() <= 5, "{} of {all} are still there", kept.len());
+}
+
+#[test]
+fn a_checkpoint_covers_entries_that_are_a_minute_old_once() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
+    let mut writer = lock(&store.inner.writer).take().unwrap();
+    writer.schedule.maintained(Upkeep::Done, Instant::now());
+    let issued = |writer: &Writer| -> i64 {
+        writer.db.query_row("SELECT COUNT(*) FROM checkpoints", [], |row| row.get(0)).unwrap()
+    };
+    leave_call(&writer, 1);
+    writer.turn();
+    assert!(writer.work.uncovered_since.is_some());
+    assert_eq!(issued(&writer), 0, "not yet");
+    writer.work.uncovered_since = Instant::now().checked_sub(CHECKPOINT_AFTER);
+    for _ in 0..2 {
+        writer.turn();
+        assert_eq!(issued(&writer), 1);
+        assert_eq!(writer.work.uncovered_since, None);
+    }
+    let kept = crate::kept_checkpoint(home.path()).unwrap().unwrap();
+    assert!(kept.contains("agent_receipts.checkpoint"), "{kept}");
 }

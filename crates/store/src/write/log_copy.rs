@@ -9,23 +9,23 @@ use rusqlite::Connection;
 
 use crate::database::FILE;
 use crate::error::StoreError;
-use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_EVERY};
+use crate::limits::{LOG_COPY_BYTES, LOG_COPY_EVERY};
 
-/// The checkpoint thread, which ends when this is dropped.
-pub(crate) struct Checkpoint {
+/// The copying thread, which ends when this is dropped.
+pub(crate) struct LogCopy {
     alive: Option<SyncSender<()>>,
     thread: Thread,
 }
 
-impl Checkpoint {
-    pub(crate) fn spawn(home: &Path) -> Result<Checkpoint, StoreError> {
+impl LogCopy {
+    pub(crate) fn spawn(home: &Path) -> Result<LogCopy, StoreError> {
         let (file, log) = (home.join(FILE), home.join(format!("{FILE}-wal")));
         let (alive, ended) = sync_channel(0);
         let thread = thread::Builder::new()
-            .name("ledger-checkpoint".to_owned())
+            .name("ledger-log-copy".to_owned())
             .spawn(move || run(&file, &log, &ended))
             .map_err(|error| StoreError::Write(format!("cannot start a thread: {error}")))?;
-        Ok(Checkpoint { alive: Some(alive), thread: thread.thread().clone() })
+        Ok(LogCopy { alive: Some(alive), thread: thread.thread().clone() })
     }
 
     /// Notifies the thread that the log has grown. It checks soon, and sleeps until then.
@@ -34,7 +34,7 @@ impl Checkpoint {
     }
 }
 
-impl Drop for Checkpoint {
+impl Drop for LogCopy {
     fn drop(&mut self) {
         self.alive = None;
         self.thread.unpark();
@@ -44,10 +44,10 @@ impl Drop for Checkpoint {
 fn run(file: &Path, log: &PathBuf, ended: &Receiver<()>) {
     let mut db = None;
     // The log keeps its size when it restarts, so only growth or age is significant.
-    while ended.recv_timeout(CHECKPOINT_EVERY) == Err(RecvTimeoutError::Timeout) {
+    while ended.recv_timeout(LOG_COPY_EVERY) == Err(RecvTimeoutError::Timeout) {
         thread::park();
         let bytes = std::fs::metadata(log).map_or(0, |log| log.len());
-        if bytes < CHECKPOINT_BYTES {
+        if bytes < LOG_COPY_BYTES {
             continue;
         }
         if db.is_none() {

@@ -1,0 +1,379 @@
+//! The records of `activity` beside the signed receipts: a record repeats what its receipt says, a
+//! receipt of a call has a record until that expires, and only some records have no receipt.
+
+use jiff::{SignedDuration, Timestamp};
+use receipt::audit::Audit;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
+
+use super::columns::{self, member, text};
+use crate::database::timestamp;
+use crate::error::StoreError;
+use crate::limits::SEARCH_STEP;
+use crate::read::reader::Reader;
+
+/// The columns of a record, in the order of the query, after those of its receipt.
+pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activity.source, \
+    activity.surface, activity.session_id, activity.request_id, activity.tool_variant, \
+    activity.intent_type, activity.effective_class, activity.data_sensitivity, activity.reason, \
+    activity.trace_id, activity.error_code, activity.error_message, activity.receipt_id, \
+    activity.status, agents.name, agents.client, agents.token, targets.system, targets.resource, \
+    activity.started_us, activity.unverified, activity.number";
+
+const FIRST: usize = 2 + columns::COUNT;
+const STATUS: usize = FIRST + 15;
+const STARTED: usize = FIRST + 21;
+
+/// The words of a receipt whose record is gone.
+pub(super) const MISSING: &str = "its record is missing from activity";
+
+/// The type of the action that deletes records.
+pub(super) const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
+
+/// The token of events from outside, whose receipts name the agent as the sender does.
+const EVENTS: &str = "events";
+
+/// Records that are never deleted for their number: fewer than this are kept whatever the limits.
+const KEPT_AT_LEAST: i64 = 1_000;
+
+/// The age at which records may be deleted for it.
+const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// The time by which the order of records may differ from that of their starts: several processes
+/// file their own.
+const DISORDER: SignedDuration = SignedDuration::from_secs(60);
+
+/// The records that are kept.
+#[derive(Clone, Copy)]
+pub(super) struct RecordSpan {
+    first: Option<FirstRecord>,
+}
+
+#[derive(Clone, Copy)]
+struct FirstRecord {
+    number: i64,
+    started_us: i64,
+    /// The number of the last record.
+    last: i64,
+}
+
+/// The result of comparing a receipt with its record.
+pub(super) enum RecordCheck {
+    Sound,
+    /// The record is gone, as its age or number allows.
+    Expired,
+    /// The record of a call that began at this time is gone.
+    Missing(Timestamp),
+    Fault(String),
+}
+
+/// The times of records that were deleted, according to signed receipts.
+#[derive(Default)]
+pub(super) struct StatedDeletions(Vec<(Timestamp, Timestamp)>);
+
+impl StatedDeletions {
+    /// Adds the deletions that a receipt states.
+    pub(super) fn add(&mut self, receipt: &Value) {
+        if receipt["credentialSubject"]["action"]["type"] != RECORDS_EXPIRED {
+            return;
+        }
+        let stated = receipt["issuer"]["runtime"]["expired_records"].as_array();
+        for deletion in stated.into_iter().flatten().filter(|it| it["kind"] == "records") {
+            let time = |name| member(deletion, name).parse().ok();
+            self.0.extend(time("from").zip(time("to")));
+        }
+    }
+
+    /// Reports whether a record that began at this time is among them.
+    pub(super) fn cover(&self, started: Timestamp) -> bool {
+        self.0.iter().any(|(from, to)| (*from..=*to).contains(&started))
+    }
+}
+
+impl RecordSpan {
+    pub(super) fn of(db: &Connection) -> Result<RecordSpan, StoreError> {
+        let sql = "SELECT number, started_us, (SELECT MAX(number) FROM activity) FROM activity
+                   ORDER BY number LIMIT 1";
+        let first = db.query_row(sql, [], |row| {
+            Ok(FirstRecord { number: row.get(0)?, started_us: row.get(1)?, last: row.get(2)? })
+        });
+        Ok(RecordSpan { first: first.optional()? })
+    }
+
+    /// Compares the record in a row with the members of its receipt.
+    pub(super) fn check(
+        self,
+        row: &Row<'_>,
+        receipt: &Value,
+        now: Timestamp,
+    ) -> Result<RecordCheck, StoreError> {
+        let subject = &receipt["credentialSubject"];
+        let Some(token) = member(&subject["principal"], "id").strip_prefix("token:") else {
+            return Ok(RecordCheck::Sound);
+        };
+        let started = member(&subject["action"], "timestamp");
+        if text(row, STATUS)?.is_none() {
+            return Ok(match started.parse() {
+                Ok(started) if self.may_lack(started, now) => RecordCheck::Expired,
+                Ok(started) => RecordCheck::Missing(started),
+                Err(_) => RecordCheck::Fault(MISSING.to_owned()),
+            });
+        }
+        let mut found = differing_texts(row, receipt, token)?;
+        let microseconds = row.get::<_, Option<i64>>(STARTED)?.unwrap_or_default();
+        if !is_same_time(microseconds, started) {
+            found.push("started_us");
+        }
+        let is_unverified = receipt["issuer"]["runtime"]["unverified"] == true;
+        if row.get::<_, Option<bool>>(STARTED + 1)?.unwrap_or_default() != is_unverified {
+            found.push("unverified");
+        }
+        Ok(if found.is_empty() {
+            RecordCheck::Sound
+        } else {
+            let found = found.join(", ");
+            RecordCheck::Fault(format!("its record differs from the signed text: {found}"))
+        })
+    }
+
+    /// Reports whether retention may have deleted a record that began at this time.
+    fn may_lack(self, started: Timestamp, now: Timestamp) -> bool {
+        let is_old = now.duration_since(started) > KEPT_FOR;
+        match self.first {
+            None => is_old,
+            Some(first) => {
+                let oldest = Timestamp::from_microsecond(first.started_us).unwrap_or_default();
+                let is_before = oldest.duration_since(started) > -DISORDER;
+                let are_many = first.last - first.number + 1 >= KEPT_AT_LEAST;
+                first.number > 1 && is_before && (is_old || are_many)
+            }
+        }
+    }
+}
+
+/// Returns the names of the columns of a record whose text differs from its receipt.
+fn differing_texts(
+    row: &Row<'_>,
+    receipt: &Value,
+    token: &str,
+) -> Result<Vec<&'static str>, StoreError> {
+    let (issuer, subject) = (&receipt["issuer"], &receipt["credentialSubject"]);
+    let (runtime, action) = (&issuer["runtime"], &subject["action"]);
+    let outcome = &subject["outcome"];
+    let of = |name| member(runtime, name);
+    let mut found = Vec::new();
+    let names: [(&'static str, &str); 13] = [
+        ("server", of("server")),
+        ("tool", of("tool")),
+        ("source", of("source")),
+        ("surface", of("surface")),
+        ("session_id", member(issuer, "session_id")),
+        ("request_id", member(action, "idempotency_key")),
+        ("tool_variant", of("tool_variant")),
+        ("intent_type", of("declared_class")),
+        ("effective_class", of("effective_class")),
+        ("data_sensitivity", of("data_sensitivity")),
+        ("reason", of("reason")),
+        ("trace_id", of("trace_id")),
+        ("error_code", of("verdict")),
+    ];
+    for (index, (name, signed)) in names.into_iter().enumerate() {
+        if text(row, FIRST + index)?.unwrap_or_default() != signed {
+            found.push(name);
+        }
+    }
+    let (code, message) = (text(row, FIRST + 12)?, text(row, FIRST + 13)?);
+    if !is_error(code, message, member(outcome, "error")) {
+        found.push("error_message");
+    }
+    if text(row, FIRST + 14)? != receipt["id"].as_str() {
+        found.push("receipt_id");
+    }
+    let is_interrupted = runtime["interrupted"] == true;
+    if !is_outcome(text(row, STATUS)?, member(outcome, "status"), is_interrupted) {
+        found.push("status");
+    }
+    let is_own = token != EVENTS;
+    let (name, client) = (text(row, FIRST + 16)?, text(row, FIRST + 17)?);
+    let is_agent = name.unwrap_or_default() == of("agent_id")
+        && client.unwrap_or_default() == member(issuer, "name");
+    if (is_own && !is_agent) || text(row, FIRST + 18)? != Some(token) {
+        found.push("agent");
+    }
+    let signed = action["target"].get("resource").and_then(Value::as_str);
+    let system = signed.and_then(|_| action["target"]["system"].as_str());
+    if (text(row, FIRST + 19)?, text(row, FIRST + 20)?) != (system, signed) {
+        found.push("target");
+    }
+    Ok(found)
+}
+
+/// Reports whether a code and a message make up the error that is signed.
+fn is_error(code: Option<&str>, message: Option<&str>, signed: &str) -> bool {
+    match (code, message) {
+        (Some(code), Some(message)) => signed
+            .strip_prefix(code)
+            .and_then(|rest| rest.strip_prefix(": "))
+            .is_some_and(|rest| rest == message),
+        (Some(one), None) | (None, Some(one)) => signed == one,
+        (None, None) => signed.is_empty(),
+    }
+}
+
+/// Reports whether a record's status agrees with the outcome that is signed.
+fn is_outcome(status: Option<&str>, signed: &str, is_interrupted: bool) -> bool {
+    match status {
+        Some("success") => signed == "success",
+        Some("error" | "blocked" | "cancelled") => signed == "failure",
+        Some("interrupted") => signed == "pending" && is_interrupted,
+        Some("pending") => signed == "pending" && !is_interrupted,
+        Some(_) | None => false,
+    }
+}
+
+/// Reports whether a time in microseconds is written like this, with milliseconds.
+fn is_same_time(microseconds: i64, signed: &str) -> bool {
+    timestamp::read(microseconds).is_ok_and(|at| timestamp::text(at) == signed)
+}
+
+/// A record without a receipt.
+struct LoneRecord {
+    id: String,
+    chain_id: Option<String>,
+    has_receipt_id: bool,
+    is_refusal: bool,
+}
+
+impl Reader {
+    /// Finds the records that should have a receipt and have none.
+    pub(super) fn audit_records(&self, audit: &mut Audit) -> Result<(), StoreError> {
+        let sql = "SELECT MIN(number), MAX(number) FROM activity";
+        let (first, last): (Option<i64>, Option<i64>) =
+            self.pool.ask(|db| Ok(db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?))?;
+        let (Some(mut from), Some(last)) = (first, last) else {
+            return Ok(());
+        };
+        let mut strangers = 0;
+        while from <= last {
+            let upto = from + SEARCH_STEP;
+            for record in self.pool.ask_in_passing(|db| lone_records(db, from, upto))? {
+                match &record.chain_id {
+                    Some(chain_id) if audit.is_expired(chain_id) => {}
+                    Some(chain_id) => {
+                        if let Some(words) = record.fault() {
+                            audit.fault(chain_id, None, words);
+                        }
+                    }
+                    None => strangers += 1,
+                }
+            }
+            from = upto;
+        }
+        if strangers > 0 {
+            audit.fault_of_ledger(format!("{strangers} records of activity belong to no chain"));
+        }
+        Ok(())
+    }
+}
+
+impl LoneRecord {
+    fn fault(&self) -> Option<String> {
+        let id = &self.id;
+        if self.has_receipt_id {
+            return Some(format!("the receipt of record {id} is missing"));
+        }
+        // A call to an unknown tool leaves a record and no receipt.
+        (!self.is_refusal).then(|| format!("record {id} names no receipt"))
+    }
+}
+
+/// Returns ended records in a range whose receipt is not there, unless their chain is a foreign one.
+fn lone_records(db: &Connection, from: i64, upto: i64) -> Result<Vec<LoneRecord>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT activity.id, chains.chain_id, activity.receipt_id IS NOT NULL,
+           activity.type = 'policy_decision' AND activity.status = 'blocked'
+         FROM activity LEFT JOIN chains USING (chain)
+         WHERE activity.number >= ?1 AND activity.number < ?2
+           AND (activity.receipt_id IS NOT NULL OR activity.status <> 'pending')
+           AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.id = activity.receipt_id)",
+    )?;
+    let rows = statement.query_map([from, upto], |row| {
+        Ok(LoneRecord {
+            id: row.get(0)?,
+            chain_id: row.get(1)?,
+            has_receipt_id: row.get(2)?,
+            is_refusal: row.get(3)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_may_be_missing_only_if_retention_can_have_deleted_it() {
+        let now: Timestamp = "2026-02-03T12:00:00Z".parse().unwrap();
+        let hours = |hours: i64| now - SignedDuration::from_hours(hours);
+        let span = |number: i64, started: Timestamp, last: i64| RecordSpan {
+            first: Some(FirstRecord { number, started_us: started.as_microsecond(), last }),
+        };
+        for (case, span, started, expected) in [
+            ("nothing was ever deleted", span(1, hours(50), 9), hours(60), false),
+            ("old, and before all others", span(5, hours(50), 9), hours(60), true),
+            ("young, and few are kept", span(5, hours(1), 9), hours(2), false),
+            ("young, and many are kept", span(5, hours(1), 1_004), hours(2), true),
+            ("after others", span(5, hours(50), 9), hours(49), false),
+            ("none are kept, and it is old", RecordSpan { first: None }, hours(25), true),
+            ("none are kept, and it is young", RecordSpan { first: None }, hours(23), false),
+        ] {
+            assert_eq!(span.may_lack(started, now), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_signed_receipt_can_state_that_records_were_deleted() {
+        let mut stated = StatedDeletions::default();
+        let deletion = serde_json::json!([
+            {"kind": "payloads", "from": "2026-01-01T00:00:00Z", "to": "2026-01-09T00:00:00Z"},
+            {"kind": "records", "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}]);
+        let receipt = |kind: &str| {
+            serde_json::json!({"credentialSubject": {"action": {"type": kind}},
+                "issuer": {"runtime": {"expired_records": deletion}}})
+        };
+        let at = |text: &str| text.parse().unwrap();
+        stated.add(&receipt("data.api.read"));
+        assert!(!stated.cover(at("2026-01-01T12:00:00Z")), "a call's receipt states nothing");
+        stated.add(&receipt(RECORDS_EXPIRED));
+        assert!(stated.cover(at("2026-01-01T12:00:00Z")));
+        assert!(!stated.cover(at("2026-01-03T00:00:00Z")));
+    }
+
+    #[test]
+    fn the_error_and_the_status_are_those_of_the_receipt() {
+        for (code, message, signed, expected) in [
+            (None, None, "", true),
+            (Some("TIMEOUT"), None, "TIMEOUT", true),
+            (None, Some("it broke"), "it broke", true),
+            (Some("TIMEOUT"), Some("too slow"), "TIMEOUT: too slow", true),
+            (Some("TIMEOUT"), Some("too"), "TIMEOUT: too slow", false),
+            (None, None, "TIMEOUT", false),
+        ] {
+            assert_eq!(is_error(code, message, signed), expected, "{signed}");
+        }
+        for (status, signed, is_interrupted, expected) in [
+            ("success", "success", false, true),
+            ("success", "failure", false, false),
+            ("error", "failure", false, true),
+            ("error", "success", false, false),
+            ("interrupted", "pending", true, true),
+            ("interrupted", "pending", false, false),
+            ("pending", "pending", false, true),
+            ("pending", "pending", true, false),
+            ("else", "success", false, false),
+        ] {
+            assert_eq!(is_outcome(Some(status), signed, is_interrupted), expected, "{status}");
+        }
+    }
+}

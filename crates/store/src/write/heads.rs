@@ -1,0 +1,222 @@
+//! The heads of all chains: what checkpoints name, and what shows that the end of a chain is
+//! missing.
+
+use std::path::Path;
+
+use receipt::Hash;
+use receipt::audit;
+use receipt::checkpoint::{self, Checkpoint, Head};
+use receipt::verify::SignedReceipt;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
+
+use crate::error::StoreError;
+use crate::limits::HEADS_MAX;
+use crate::write::checkpoint_file;
+use crate::write::compose::CHAIN_EXPIRED;
+use crate::write::link::Link;
+
+/// A chain as its row describes it.
+struct KnownHead {
+    head: Head,
+    is_open: bool,
+    is_named: bool,
+}
+
+/// Returns the checkpoint of the present moment, within the transaction that files it.
+pub(crate) fn checkpoint(db: &Connection) -> Result<Checkpoint, StoreError> {
+    let known = known(db)?;
+    let digest = checkpoint::digest(known.iter().map(|known| &known.head));
+    let count = known.len() as u64;
+    let mut heads: Vec<KnownHead> =
+        known.into_iter().filter(|known| known.is_open || !known.is_named).collect();
+    let omitted = heads.len().saturating_sub(HEADS_MAX) as u64;
+    heads.truncate(HEADS_MAX);
+    let heads = heads.into_iter().map(|known| known.head).collect();
+    Ok(Checkpoint { heads, omitted, count, digest, previous: newest(db)? })
+}
+
+/// Remembers the receipt of a checkpoint, and which heads it names.
+pub(crate) fn remember(
+    db: &Connection,
+    checkpoint: &Checkpoint,
+    chain_id: &str,
+    link: &Link,
+) -> Result<(), StoreError> {
+    let mut statement = db.prepare_cached("UPDATE chains SET named = ?2 WHERE chain_id = ?1")?;
+    for head in &checkpoint.heads {
+        statement.execute(params![head.chain_id, head.length])?;
+    }
+    db.prepare_cached("INSERT INTO checkpoints (chain_id, sequence, hash) VALUES (?1, ?2, ?3)")?
+        .execute(params![chain_id, link.sequence, link.body.hash().to_string()])?;
+    Ok(())
+}
+
+/// Returns the place and hash of the newest receipt with a checkpoint.
+pub(crate) fn newest(db: &Connection) -> Result<Option<Head>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT chain_id, sequence, hash FROM checkpoints ORDER BY number DESC LIMIT 1",
+    )?;
+    Ok(statement.query_row([], read).optional()?.flatten())
+}
+
+/// Returns the heads of all chains, sorted by chain.
+fn known(db: &Connection) -> Result<Vec<KnownHead>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT chain_id, length, last_hash, status = 'open', named = length FROM chains
+         WHERE length > 0 AND status <> 'expired' ORDER BY chain_id",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let head = read(row)?;
+        let (is_open, is_named) = (row.get(3)?, row.get(4)?);
+        Ok(head.map(|head| KnownHead { head, is_open, is_named }))
+    })?;
+    // A row without a hash was tampered with, and does not stop the others.
+    Ok(rows.filter_map(Result::transpose).collect::<Result<_, _>>()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Option<Head>> {
+    let hash: Option<String> = row.get(2)?;
+    let (chain_id, length) = (row.get(0)?, row.get(1)?);
+    let hash = hash.and_then(|hash| hash.parse().ok());
+    Ok(hash.map(|hash| Head { chain_id, length, hash }))
+}
+
+/// Returns the newest chains whose expiry the receipts of a chain state.
+pub(crate) fn expired_by(db: &Connection, chain_id: &str) -> Result<Vec<Head>, StoreError> {
+    let mut statement = db.prepare(
+        "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND action_type = ?2
+         ORDER BY sequence DESC",
+    )?;
+    let texts = statement.query_map([chain_id, CHAIN_EXPIRED], |row| row.get::<_, String>(0))?;
+    let mut found = Vec::new();
+    for text in texts {
+        let members: Value = serde_json::from_str(&text?).unwrap_or_default();
+        found.extend(audit::expired(&members));
+        if found.len() >= HEADS_MAX {
+            found.truncate(HEADS_MAX);
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Marks a chain as damaged if its end is missing, so that nothing is ever signed onto what is
+/// left. Returns whether it is.
+pub(crate) fn set_damaged_aside(
+    db: &Connection,
+    home: &Path,
+    chain_id: &str,
+) -> Result<bool, StoreError> {
+    let Some(lost) = lost_head(db, home, chain_id)? else {
+        return Ok(false);
+    };
+    db.execute("UPDATE chains SET status = 'damaged' WHERE chain_id = ?1", [chain_id])?;
+    tracing::error!(
+        chain = %chain_id,
+        "the end of this chain is missing: it had {} receipts; it is left as it is. Run \
+         'countersign receipt verify' for details, and restore ledger.db from a backup",
+        lost.length
+    );
+    Ok(true)
+}
+
+/// Returns a head that the chain is known to have had and has no longer.
+fn lost_head(db: &Connection, home: &Path, chain_id: &str) -> Result<Option<Head>, StoreError> {
+    let row = "SELECT chain_id, length, last_hash FROM chains WHERE chain_id = ?1 AND length > 0";
+    let mut heads: Vec<Head> =
+        db.query_row(row, [chain_id], read).optional()?.flatten().into_iter().collect();
+    if let Some(newest) = newest(db)? {
+        let text = "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND sequence = ?2";
+        let text: Option<String> = db
+            .query_row(text, params![newest.chain_id, newest.length], |row| row.get(0))
+            .optional()?;
+        heads.extend(text.iter().flat_map(|text| named_by(text)));
+        heads.push(newest);
+    }
+    let kept = checkpoint_file::kept_checkpoint(home).ok().flatten();
+    heads.extend(kept.iter().flat_map(|text| named_by(text)));
+    for head in heads.into_iter().filter(|head| head.chain_id == chain_id) {
+        if !holds(db, &head)? {
+            return Ok(Some(head));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the heads that the receipt of a checkpoint names, its own place among them.
+fn named_by(text: &str) -> Vec<Head> {
+    let Ok((signed, members)) = SignedReceipt::read(text) else {
+        return Vec::new();
+    };
+    let (chain_id, length) = (signed.link.chain_id.clone(), signed.link.sequence);
+    let own = Head { chain_id, length, hash: signed.hash };
+    let heads = Checkpoint::of(&members).map(|checkpoint| checkpoint.heads);
+    heads.into_iter().flatten().chain([own]).collect()
+}
+
+fn holds(db: &Connection, head: &Head) -> Result<bool, StoreError> {
+    let found: Option<String> = db
+        .query_row(
+            "SELECT receipt_hash FROM receipts WHERE chain_id = ?1 AND sequence = ?2",
+            params![head.chain_id, head.length],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(found.and_then(|hash| hash.parse::<Hash>().ok()) == Some(head.hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::schema;
+
+    const CHAINS: usize = HEADS_MAX + 200;
+
+    fn ledger() -> Connection {
+        let mut db = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut db).unwrap();
+        for number in 0..CHAINS {
+            let id = format!("{number:05}");
+            let hash = Hash::of(id.as_bytes()).to_string();
+            db.execute(
+                "INSERT INTO chains (chain_id, opened_at, pid, key, status, length, last_hash)
+                 VALUES (?1, '', 0, '', 'complete', 3, ?2)",
+                [id, hash],
+            )
+            .unwrap();
+        }
+        db
+    }
+
+    fn name(db: &Connection, checkpoint: &Checkpoint) {
+        for head in &checkpoint.heads {
+            let sql = "UPDATE chains SET named = ?2 WHERE chain_id = ?1";
+            db.execute(sql, params![head.chain_id, head.length]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_names_what_is_open_or_has_changed_and_covers_all() {
+        let db = ledger();
+        let first = checkpoint(&db).unwrap();
+        assert_eq!((first.heads.len(), first.omitted), (HEADS_MAX, 200));
+        assert_eq!(first.count, CHAINS as u64);
+        name(&db, &first);
+        let second = checkpoint(&db).unwrap();
+        assert_eq!((second.heads.len(), second.omitted), (200, 0));
+        assert_eq!(second.digest, first.digest, "nothing has changed");
+        name(&db, &second);
+        db.execute_batch(
+            "UPDATE chains SET status = 'open' WHERE chain_id = '00002';
+             UPDATE chains SET length = 4 WHERE chain_id = '00001';
+             UPDATE chains SET status = 'expired' WHERE chain_id = '00000';",
+        )
+        .unwrap();
+        let third = checkpoint(&db).unwrap();
+        let named: Vec<&str> = third.heads.iter().map(|head| head.chain_id.as_str()).collect();
+        assert_eq!(named, ["00001", "00002"]);
+        assert_eq!(third.count, CHAINS as u64 - 1);
+        assert_ne!(third.digest, second.digest);
+    }
+}
