@@ -24,6 +24,7 @@ enum ItemValue<'a> {
     Flag(bool),
     Texts(Vec<Cow<'a, str>>),
     Object(Runtime<'a>),
+    Objects(Vec<Runtime<'a>>),
 }
 
 impl<'a> Runtime<'a> {
@@ -67,6 +68,7 @@ impl RuntimeItem<'_> {
             ItemValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
             ItemValue::Texts(texts) => write_texts(out, texts),
             ItemValue::Object(object) => object.write(out),
+            ItemValue::Objects(objects) => write_objects(out, objects),
         }
     }
 }
@@ -78,6 +80,17 @@ fn write_texts(out: &mut String, texts: &[Cow<'_, str>]) {
             out.push(',');
         }
         write_text(out, text);
+    }
+    out.push(']');
+}
+
+fn write_objects(out: &mut String, objects: &[Runtime<'_>]) {
+    out.push('[');
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        object.write(out);
     }
     out.push(']');
 }
@@ -160,6 +173,12 @@ impl<'a> From<Runtime<'a>> for RuntimeItem<'a> {
     }
 }
 
+impl<'a> From<Vec<Runtime<'a>>> for RuntimeItem<'a> {
+    fn from(objects: Vec<Runtime<'a>>) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Objects(objects))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,12 +197,13 @@ mod tests {
         runtime.insert("big", u64::MAX);
         runtime.insert("low", i64::MIN);
         runtime.insert("nan", f64::NAN);
+        runtime.insert("list", vec![Runtime::new(), inner.clone()]);
         runtime.insert("nested", inner);
         let mut text = String::new();
         runtime.write(&mut text);
         assert_eq!(
             text,
-            r#"{"big":"18446744073709551615","low":"-9223372036854775808","nan":"NaN","nested":{"a":["x","y\n"],"z":false},"tool":"second","😀":0.25,"@":1}"#.replace("@", "\u{e000}")
+            r#"{"big":"18446744073709551615","list":[{},{"a":["x","y\n"],"z":false}],"low":"-9223372036854775808","nan":"NaN","nested":{"a":["x","y\n"],"z":false},"tool":"second","😀":0.25,"@":1}"#.replace("@", "\u{e000}")
         );
         assert_eq!(canonical::text(&text).unwrap(), text);
     }

@@ -24,6 +24,7 @@ impl Reader {
     /// format. Nothing is written next to it. A file without receipts is an error.
     pub fn open(file: &Path) -> Result<Reader, StoreError> {
         let pool = Pool::new(ReadOnlyFile::at(file)?);
+        pool.ask(schema::check_format)?;
         if !pool.ask(|db| schema::has_table(db, "receipts"))? {
             return Err(StoreError::Read("the file contains no receipts".to_owned()));
         }

@@ -124,7 +124,11 @@ fn is_optional(message: &Message) -> bool {
             Entry::Started(_) | Entry::Whole(..) => true,
             Entry::Ended(_) => false,
         },
-        Message::Signed(_) | Message::Settle(_) | Message::Rotate(_) | Message::Close(_) => false,
+        Message::Signed(_)
+        | Message::Settle(_)
+        | Message::Rotate(_)
+        | Message::Retention
+        | Message::Close(_) => false,
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) enum Message {
     /// Answered when all that was appended before can be read, or cannot be written at all.
     Settle(oneshot::Sender<()>),
     Rotate(RotationReply),
+    /// The rules of retention have changed.
+    Retention,
     /// Ends the chain and the thread.
     Close(CloseReply),
 }
@@ -41,6 +43,7 @@ impl Message {
             | Message::Signed(_)
             | Message::Settle(_)
             | Message::Rotate(_)
+            | Message::Retention
             | Message::Close(_) => false,
         }
     }
