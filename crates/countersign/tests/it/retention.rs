@@ -132,9 +132,10 @@ async fn a_token_that_fills_the_ledger_within_a_day_is_refused() {
     gate.restart().await;
     let greedy = client_with(&gate, "greedy", "/mcp").await;
     refused(&greedy, "call_tool_read", call.clone()).await;
+    refused(&greedy, "call_tool_read", call.clone()).await;
     let honest = client_with(&gate, "honest", "/mcp").await;
     assert_eq!(code(&honest.call("call_tool_read", call.clone()).await), "ok");
-    let (_, found) = gate.rest(Method::GET, "/api/v1/activity?status=blocked", None).await;
+    let (_, found) = gate.rest(Method::GET, "/api/v1/activity?status=blocked&tool=t", None).await;
     assert_eq!(found["total"], 1, "refusals are recorded once a minute: {found}");
     assert_eq!(found["activities"][0]["error_code"], "LEDGER_SHARE_EXCEEDED");
     assert!(count(&gate.home(), "activity") > 1_100, "nothing of the last day is deleted");

@@ -45,6 +45,24 @@ fn statements(home: &Home) -> Vec<Value> {
     all.filter(|statement| !statement.is_null()).collect()
 }
 
+/// Opens the ledger and waits for the end of its first round, which states what no receipt states
+/// yet.
+async fn open_for_a_round(home: &Home, rules: &Ledger) -> Store {
+    leave_unstated(home);
+    let store = Store::open(home.path(), rules).unwrap();
+    until(&store, || count(home.path(), "settings WHERE name = 'expired_records'") == 0).await;
+    store
+}
+
+/// Counts deletions as a process does that is killed before it signs them.
+fn leave_unstated(home: &Home) {
+    let left = r#"[{"kind":"records","reason":"size","count":7,"span_us":[1000000,2000000]}]"#;
+    let sql = "INSERT OR IGNORE INTO settings (name, value) VALUES ('expired_records', ?1)";
+    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+    db.busy_timeout(Duration::from_secs(5)).unwrap();
+    db.execute(sql, [left]).unwrap();
+}
+
 #[tokio::test]
 async fn old_records_are_deleted_and_their_receipts_kept() {
     let home = Home::new();
@@ -67,16 +85,14 @@ async fn the_rules_of_the_home_apply_whatever_a_process_was_given() {
     append_old(&store, 100, 5).await;
     store.close().await.unwrap();
     // Its own rules would delete all of them, and without rules of the home nothing goes.
-    let other = Store::open(home.path(), &keep_days(1)).unwrap();
+    let other = open_for_a_round(&home, &keep_days(1)).await;
     append_old(&other, 0, 1).await;
     other.close().await.unwrap();
     assert_eq!(count(home.path(), "activity"), 11);
     let server = home.open();
     server.set_retention(&keep_days(70)).unwrap();
     server.close().await.unwrap();
-    let other = Store::open(home.path(), &keep_days(1)).unwrap();
-    until(&other, || count(home.path(), "activity") == 6).await;
-    until(&other, || !statements(&home).is_empty()).await;
+    let other = open_for_a_round(&home, &keep_days(1)).await;
     other.close().await.unwrap();
     assert_eq!(count(home.path(), "activity"), 6);
     let store = home.open();
@@ -117,11 +133,7 @@ async fn every_round_signs_what_it_deleted() {
 async fn deletions_of_a_killed_process_are_signed_by_the_next() {
     let home = Home::new();
     home.open().close().await.unwrap();
-    let left = r#"[{"kind":"records","reason":"size","count":7,"span_us":[1000000,2000000]}]"#;
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
-    db.execute("INSERT INTO settings (name, value) VALUES ('expired_records', ?1)", [left])
-        .unwrap();
-    drop(db);
+    leave_unstated(&home);
     let store = home.open();
     until(&store, || !statements(&home).is_empty()).await;
     let expected = serde_json::json!([{"kind": "records", "reason": "size", "count": 7,
@@ -151,16 +163,17 @@ async fn a_clock_that_is_days_ahead_deletes_nothing() {
     let home = Home::new();
     let store = home.open();
     append_old(&store, 100, 3).await;
-    store.set_retention(&Ledger { receipt_retention_days: 1, ..rules() }).unwrap();
     store.close().await.unwrap();
     let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
     let past = "timestamp = '2020-01-01T00:00:00.000Z', created_at = '2020-01-01T00:00:00.000Z'";
     db.execute(&format!("UPDATE receipts SET {past}"), []).unwrap();
+    let text = r#"{"days":90,"records_max":1000000,"megabytes_max":1024,"receipt_days":1}"#;
+    let sql = "INSERT INTO settings (name, value) VALUES ('retention_rules', ?1)";
+    db.execute(sql, [text]).unwrap();
     // As the first process that starts, and then the next one, which finds a record of today.
     for _ in 0..2 {
-        let store = home.open();
+        let store = open_for_a_round(&home, &rules()).await;
         call(&store, Class::Read).await.unwrap();
-        until(&store, || count(home.path(), "settings WHERE name = 'retention_pause'") == 1).await;
         store.close().await.unwrap();
     }
     assert_eq!(count(home.path(), "activity"), 5);
