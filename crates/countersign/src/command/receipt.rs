@@ -114,6 +114,13 @@ fn file_of(output: &Path, chain: Option<&str>) -> PathBuf {
 async fn write_keys(control: &Control, file: &Path) -> Result<(), Failure> {
     let answer: KeyList = output::read(&control.get("/api/v1/keys").await?)?;
     let pems: String = answer.keys.into_iter().map(|key| key.pem).collect();
+    if pems.is_empty() {
+        output::note(
+            "note: no public key of this ledger is known here, so none was written: \
+             'countersign keys show --pem' prints it in the home of the ledger",
+        );
+        return Ok(());
+    }
     let mut output = Output::create(&with_ending(file, KEYS_ENDING))?;
     output.write(pems.as_bytes())?;
     output.finish()

@@ -112,6 +112,10 @@ async fn a_copy_is_read_without_its_home() {
         assert_eq!(there, here, "{args:?}");
     }
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 1, "nothing was created");
+    let export = ["receipt", "export", "--db", copy, "--output", "r.jsonl"];
+    let output = run(elsewhere.path(), export).await;
+    assert!(stderr(&output).contains("no public key of this ledger"), "{}", stderr(&output));
+    assert!(!elsewhere.path().join("r.jsonl.pub.pem").exists());
     let words = refused(elsewhere.path(), &["activity", "list", "--db", "none.db"], 4).await;
     assert!(words.contains("LEDGER_UNAVAILABLE") && words.contains("none.db"), "{words}");
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 
 use super::deletion::used_bytes;
 use super::rules::RetentionRules;
@@ -42,7 +42,13 @@ pub(crate) struct TokenUse {
 
 pub(crate) struct Meter {
     file: PathBuf,
-    running: Option<JoinHandle<Result<Measure, StoreError>>>,
+    running: Option<Measuring>,
+}
+
+/// A measurement in progress.
+struct Measuring {
+    thread: JoinHandle<Result<Measure, StoreError>>,
+    interrupt: InterruptHandle,
 }
 
 impl Meter {
@@ -57,19 +63,28 @@ impl Meter {
         day_us: i64,
     ) -> Result<Option<Measure>, StoreError> {
         let Some(running) = self.running.take() else {
-            let file = ReadOnlyFile::live(&self.file);
-            let work = move || measure(&file.connect()?, &rules, day_us);
+            let db = ReadOnlyFile::live(&self.file).connect()?;
+            let interrupt = db.get_interrupt_handle();
+            let work = move || measure(&db, &rules, day_us);
             let thread = std::thread::Builder::new().name("ledger-meter".to_owned()).spawn(work);
             let cannot = |error| StoreError::Write(format!("cannot start a thread: {error}"));
-            self.running = Some(thread.map_err(cannot)?);
+            self.running = Some(Measuring { thread: thread.map_err(cannot)?, interrupt });
             return Ok(None);
         };
-        if !running.is_finished() {
+        if !running.thread.is_finished() {
             self.running = Some(running);
             return Ok(None);
         }
         let stopped = |_| StoreError::Read("measuring the ledger stopped early".to_owned());
-        running.join().map_err(stopped)?.map(Some)
+        running.thread.join().map_err(stopped)?.map(Some)
+    }
+
+    /// Ends a measurement, so that nothing holds the file any more.
+    pub(crate) fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.interrupt.interrupt();
+            let _ = running.thread.join();
+        }
     }
 }
 

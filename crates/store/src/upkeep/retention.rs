@@ -117,6 +117,11 @@ impl Retention {
         self.phase = Phase::Begin;
     }
 
+    /// Stops what runs beside the writer.
+    pub(crate) fn stop(&mut self) {
+        self.meter.stop();
+    }
+
     /// Counts filed rows; returns whether so many were filed that a round is due.
     pub(crate) fn count_filed(&mut self, rows: usize, bytes: usize) -> bool {
         self.filed.rows += rows as u64;

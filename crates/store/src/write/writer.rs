@@ -152,6 +152,7 @@ impl Writer {
     }
 
     fn close(mut self) {
+        self.retention.stop();
         let result = self.finish();
         if let Err(error) = &result {
             tracing::error!("cannot close the ledger: {error}");
