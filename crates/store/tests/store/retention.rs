@@ -288,14 +288,15 @@ fn fill(home: &Path, count: i64) {
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
          INSERT INTO activity (number, id, changed, chain, type, source, surface, server, tool,
            agent, session_id, started_us, duration_us, status, intent_type, effective_class)
-         SELECT i, hex(randomblob(16)), i, 1, 'tool_call', 'mcp', 'mcp', 'files', 'read_text',
+         SELECT i + 1, hex(randomblob(16)), i + 1, 1, 'tool_call', 'mcp', 'mcp', 'files', 'read_text',
            1000 + i % 200 + 1, 'session-' || (i % 1000), ?2 + i, 1, 'success', 'read', 'read' FROM n",
         [count, at],
     )
     .unwrap();
     db.execute(
         "INSERT INTO payloads (number, arguments, response)
-         SELECT number, printf('%.*c', 100, 'x'), printf('%.*c', 300, 'y') FROM activity",
+         SELECT number, printf('%.*c', 100, 'x'), printf('%.*c', 300, 'y') FROM activity
+         WHERE number > 1",
         [],
     )
     .unwrap();
@@ -326,7 +327,9 @@ fn tell(what: &str, times: &[Duration]) {
 async fn long_calls_go_on_while_a_million_records_expire() {
     const RECORDS: i64 = 1_000_000;
     let home = Home::new();
-    home.open().close().await.unwrap();
+    let store = home.open();
+    append_old(&store, 0, 1).await;
+    store.close().await.unwrap();
     fill(home.path(), RECORDS);
     let store = home.open();
     let end = Instant::now() + Duration::from_secs(20);
@@ -335,8 +338,8 @@ async fn long_calls_go_on_while_a_million_records_expire() {
     let began = Instant::now();
     let db = db(home.path());
     let old = || -> bool {
-        let sql = "SELECT EXISTS (SELECT 1 FROM activity WHERE number <= ?1)";
-        db.query_row(sql, [RECORDS], |row| row.get(0)).unwrap()
+        let sql = "SELECT EXISTS (SELECT 1 FROM activity WHERE number BETWEEN 2 AND ?1)";
+        db.query_row(sql, [RECORDS + 1], |row| row.get(0)).unwrap()
     };
     let times = times_of_calls(&store, old).await;
     tell("during expiry", &times);

@@ -7,6 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use receipt::PublicKey;
 use store::read::ReceiptStamp;
 
+use crate::output::plain;
+
 /// The time by which a receipt may be older than its predecessor: clocks are adjusted in small
 /// steps.
 const BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
@@ -75,8 +77,10 @@ impl Overview {
         };
         format!(
             "the clock went back {} times and ahead by more than a day {} times, first at receipt \
-             {sequence} of chain {chain}",
-            self.back, self.ahead
+             {sequence} of chain {}",
+            self.back,
+            self.ahead,
+            plain(chain)
         )
     }
 }
@@ -97,7 +101,7 @@ fn plural(count: u64, noun: &str) -> String {
 /// Returns the fingerprint of the key that an issuer's id names, if the key is known.
 fn name(issuer: &str, known: &[PublicKey]) -> String {
     let key = known.iter().find(|key| key.did() == issuer);
-    key.map_or_else(|| issuer.to_owned(), |key| key.fingerprint().to_string())
+    key.map_or_else(|| plain(issuer), |key| key.fingerprint().to_string())
 }
 
 #[cfg(test)]
