@@ -90,7 +90,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::Cancelled | Code::Conflict | Code::ReviewChanged => StatusCode::CONFLICT,
-        Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        Code::TooManyRequests | Code::LedgerShareExceeded => StatusCode::TOO_MANY_REQUESTS,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::UpstreamError

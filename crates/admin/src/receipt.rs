@@ -30,6 +30,15 @@ pub(crate) struct FilterQuery {
     /// Receipts with this outcome.
     #[param(inline, value_type = Option<form::ReceiptStatus>)]
     status: Option<String>,
+    /// Receipts of calls to this server.
+    server: Option<String>,
+    /// Receipts of calls by this agent: its name with or without the session, or the name of its
+    /// token.
+    agent: Option<String>,
+    /// Receipts of calls that touched this system.
+    target_system: Option<String>,
+    /// Receipts of calls that touched this resource.
+    target_resource: Option<String>,
 }
 
 pub(crate) async fn list(
@@ -43,6 +52,10 @@ pub(crate) async fn list(
         chain_id: query.chain,
         action_type: query.action_type,
         status: status.map(str::to_owned),
+        server: query.server,
+        agent: query.agent,
+        target_system: query.target_system,
+        target_resource: query.target_resource,
         start: span.start()?,
         end: span.end()?,
     };

@@ -18,7 +18,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use domain::ledger::contention::ContentionKind;
 use mcp::limits::CHILD_GRACE;
 
-pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
+pub(crate) use activity::{Activity, Filters, LedgerFile, Rows, Span, Watch, WatchFormat};
 pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
@@ -163,7 +163,9 @@ pub(crate) enum Command {
     /// Show which agents used the same resource at about the same time
     #[command(after_help = "Examples:\n  \
         countersign contention                          accesses within one hour of each other\n  \
+        countersign contention --since 30d              look back further than seven days\n  \
         countersign contention --window 10m --kind stale-read\n\n\
+        Without --since or --until, only the last seven days are examined.\n\
         write-write: both agents wrote. read-write: one agent read what the other wrote.\n\
         stale-read: an agent read, another wrote, and the first wrote without reading again.")]
     Contention(Contention),
@@ -362,6 +364,9 @@ pub(crate) struct Contention {
 
     #[command(flatten)]
     pub(crate) span: Span,
+
+    #[command(flatten)]
+    pub(crate) ledger: LedgerFile,
 
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,

@@ -1,7 +1,10 @@
 //! The command line's connection to the gate: over `control.sock` if `serve` runs, otherwise to a
 //! gate in this process. Both offer the same REST API.
 
+use std::future::pending;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use admin::page::PageSessions;
 use admin::view::ErrorAnswer;
@@ -9,12 +12,15 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderName, Method, Request, StatusCode, header, request};
 use axum::response::Response;
-use gateway::Gateway;
+use domain::Caller;
 use gateway::plan::Reach;
+use gateway::{GateSettings, Gateway};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde_json::Value;
+use store::Store;
+use store::read::abandoned_journals;
 use tokio::net::UnixStream;
 use tower::ServiceExt;
 
@@ -22,7 +28,7 @@ use crate::app::{self, Purpose};
 use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
-use crate::output::plain_lines;
+use crate::output::{note, plain_lines};
 use crate::source;
 use crate::telemetry::Telemetry;
 
@@ -43,6 +49,8 @@ enum Door {
         gateway: Gateway,
         telemetry: Telemetry,
     },
+    /// A ledger that is only read, in this process.
+    Ledger(Router),
 }
 
 /// A response of the API: JSON text and the status.
@@ -70,6 +78,34 @@ impl Control {
         let router = admin::router(app.gateway.clone(), sessions);
         let door = Door::Process { router, gateway: app.gateway, telemetry: app.telemetry };
         Ok(Control { api_key, door })
+    }
+
+    /// Opens a ledger to read: a file, or else that of the home, through its gate if one runs.
+    /// Creates and changes nothing.
+    pub(crate) async fn to_read(place: &Locations, db: Option<&Path>) -> Result<Control, Failure> {
+        let home = Home::of(place)?;
+        let file = match db {
+            Some(file) => file.to_owned(),
+            None => {
+                home.must_exist()?;
+                if is_served(&home).await {
+                    return Ok(Control { api_key: home.api_key()?, door: Door::Socket(home) });
+                }
+                home.ledger()?
+            }
+        };
+        let keys = home_of_keys(&file, &home);
+        let open = move || Store::open_to_read(&file, &keys);
+        let opened = tokio::task::spawn_blocking(open).await;
+        let store = opened.map_err(lost)?.map_err(Failure::store)?;
+        if db.is_none() {
+            tell_abandoned(&home);
+        }
+        let gateway = Gateway::new(GateSettings::default(), store);
+        let api_key = Secret::of_process();
+        gateway.tokens().know(api_key.expose(), Caller::admin());
+        let router = admin::router(gateway, Arc::new(PageSessions::new(String::new())));
+        Ok(Control { api_key, door: Door::Ledger(router) })
     }
 
     /// Connects to the gate that runs in this home, if there is one. Creates nothing.
@@ -185,11 +221,11 @@ impl Control {
             Failure::input(format!("cannot encode the request to the gate: {error}"))
         })?;
         match &self.door {
-            Door::Process { router, .. } => {
+            Door::Process { router, .. } | Door::Ledger(router) => {
                 let Ok(response) = router.clone().oneshot(request).await;
                 Ok(response)
             }
-            Door::Socket(home) => send(home, request).await,
+            Door::Socket(home) => answered(home, send(home, request)).await?,
         }
     }
 }
@@ -226,6 +262,33 @@ fn refused(answer: &Answer) -> Failure {
 /// Sends one GET, for commands that need no more.
 pub(crate) async fn get(place: &Locations, reach: Reach, path: &str) -> Result<Value, Failure> {
     Control::with(place, reach, async |control| control.get(path).await).await
+}
+
+/// Sends one GET about the ledger, for commands that only read it.
+pub(crate) async fn read(
+    place: &Locations,
+    db: Option<&Path>,
+    path: &str,
+) -> Result<Value, Failure> {
+    Control::to_read(place, db).await?.get(path).await
+}
+
+/// Returns the folder whose keys belong to a ledger: that of the file, if it has keys.
+fn home_of_keys(file: &Path, home: &Home) -> PathBuf {
+    let beside = file.parent().filter(|folder| folder.join("keys").is_dir());
+    beside.unwrap_or(home.path()).to_owned()
+}
+
+/// Says that some records are not shown yet.
+fn tell_abandoned(home: &Home) {
+    match abandoned_journals(home.path()) {
+        0 => {}
+        count => note(&format!(
+            "note: {count} {} not end properly, and the last records may be missing: \
+             'countersign serve' recovers them at its start",
+            if count == 1 { "process did" } else { "processes did" }
+        )),
+    }
 }
 
 /// Encodes one segment of a path, or a value of a query.
@@ -270,6 +333,45 @@ async fn send(home: &Home, request: Request<Body>) -> Result<Response, Failure> 
     tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(lost)?;
     Ok(response.map(Body::new))
+}
+
+/// The time within which a running gate answers a probe.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Awaits an answer of a running gate for as long as the gate answers probes. A stopped process
+/// accepts connections and never answers.
+pub(crate) async fn answered<T>(
+    home: &Home,
+    answer: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        answer = answer => Ok(answer),
+        () = silence(home) => {
+            let whose = home.serve_pid().map_or(String::new(), |pid| format!(" (pid {pid})"));
+            let resume = home.serve_pid().map_or(String::new(), |pid| {
+                format!("resume it with 'kill -CONT {pid}', or ")
+            });
+            Err(Failure::system(format!(
+                "TIMEOUT: the gate{whose} of the home '{}' has not answered for {} s, so it is \
+                 stopped or overloaded: {resume}restart it; 'activity', 'receipt' and 'contention' \
+                 read the ledger without it with --db",
+                home.path().display(),
+                ANSWER_TIME.as_secs()
+            )))
+        }
+    }
+}
+
+/// Ends once a probe is not answered in time.
+async fn silence(home: &Home) {
+    loop {
+        let probe = Request::get("/healthz").header(header::HOST, "localhost").body(Body::empty());
+        let Ok(probe) = probe else { return pending().await };
+        if tokio::time::timeout(ANSWER_TIME, send(home, probe)).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(ANSWER_TIME).await;
+    }
 }
 
 pub(crate) fn lost(error: impl std::fmt::Display) -> Failure {

@@ -25,6 +25,11 @@ pub(crate) struct Home {
 pub(crate) struct Secret(String);
 
 impl Secret {
+    /// Returns a key for requests within this process, where nobody else can ask.
+    pub(crate) fn of_process() -> Secret {
+        Secret("of-process".to_owned())
+    }
+
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -64,6 +69,35 @@ impl Home {
                 .map_err(|error| fail("restrict access to", error))?;
         }
         Ok(())
+    }
+
+    /// Refuses a home that does not exist, for commands that only read it.
+    pub(crate) fn must_exist(&self) -> Result<(), Failure> {
+        if self.path.is_dir() {
+            return Ok(());
+        }
+        Err(Failure::input(format!(
+            "NOT_FOUND: the home '{}' does not exist, so there is nothing to read: pass another \
+             folder with --home, or run 'countersign serve' to create it",
+            self.path.display()
+        )))
+    }
+
+    /// Returns the ledger of the home, which must exist.
+    pub(crate) fn ledger(&self) -> Result<PathBuf, Failure> {
+        let file = self.path.join(store::FILE);
+        if file.exists() {
+            return Ok(file);
+        }
+        Err(Failure::input(format!(
+            "NOT_FOUND: the home '{}' has no ledger yet: nothing has been recorded in it",
+            self.path.display()
+        )))
+    }
+
+    /// Returns the process id of the `serve` that runs here, or ran last.
+    pub(crate) fn serve_pid(&self) -> Option<u32> {
+        fs::read_to_string(self.path.join("serve.lock")).ok()?.trim().parse().ok()
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -100,6 +100,7 @@ impl Reload {
         if let Err(failure) = self.know_agent(&source.config) {
             tracing::error!("{}; the default token is not known", failure.message());
         }
+        app::set_retention(self.gateway.store(), &source.config).await;
         let plan = self.servers.plan(&source.config, Reach::All);
         self.gateway.reconfigure(GateSettings::from(&source.config), plan).await;
         tracing::info!("configuration reloaded");

@@ -83,6 +83,7 @@ pub(crate) async fn run_with(
     let socket = bind_socket(&home.control_socket())?;
     let events_socket = bind_socket(&home.events_socket())?;
     let app = app::build(&home, &source.config, Reach::All, purpose)?;
+    app::set_retention(app.gateway.store(), &source.config).await;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
     let sessions = Arc::new(PageSessions::new(page_origin(&source.config, address)));
     let serving = Serving::new(&app, sessions.clone());

@@ -104,6 +104,8 @@ codes! {
         "the HTTP request is malformed; `details` names the field and its valid values"
     TooManyRequests "TOO_MANY_REQUESTS" Caller true
         "the token exceeds its share of calls, connections or requests per minute"
+    LedgerShareExceeded "LEDGER_SHARE_EXCEEDED" Operator true
+        "the records of the last day exceed the ledger's limits, and the token made more than half of what they allow; `max_records` or `max_size_mb` must be raised, or older records leave after a day"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false
         "the request body exceeds the size limit"
     RequestTimeout "REQUEST_TIMEOUT" Caller true

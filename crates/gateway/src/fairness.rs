@@ -1,5 +1,5 @@
 //! Bounds on what one token may use of what all callers share: calls in flight and their bytes, the
-//! slots of a server, and requests per minute.
+//! slots of a server, requests per minute, and the ledger.
 
 mod slots;
 
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use domain::{Code, Refusal};
 use serde_json::json;
+use store::ShareExcess;
 use tokio::time::Instant;
 
 pub(crate) use crate::fairness::slots::{CallSlot, CallSlots};
@@ -75,6 +76,16 @@ impl CallShares {
         };
         let refusal = Refusal::new(Code::TooManyRequests, refusal);
         Err(Overuse { refusal, is_recorded: state.is_due(token, Instant::now()) })
+    }
+
+    /// Refuses a call of a token that exceeds its share of the ledger.
+    pub(crate) fn refuse_records(&self, token: &Arc<str>, excess: ShareExcess) -> Overuse {
+        let message = format!(
+            "token '{token}' made {excess}: wait until some of them are a day old, or ask the \
+             operator to raise that limit"
+        );
+        let refusal = Refusal::new(Code::LedgerShareExceeded, message);
+        Overuse { refusal, is_recorded: self.lock().is_due(token, Instant::now()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, ShareState> {
@@ -193,6 +204,10 @@ mod tests {
         assert!(shares.enter(&one, 1).is_err());
         let _other = shares.enter(&two, share(CALL_BYTES_MAX)).ok().unwrap();
         assert!(shares.enter(&"three".into(), 1).is_err(), "all is all");
+        let excess = ShareExcess::Records { used: 600, limit: 1_000 };
+        let refused = shares.refuse_records(&"four".into(), excess);
+        assert_eq!((refused.refusal.code, refused.is_recorded), (Code::LedgerShareExceeded, true));
+        assert!(!shares.refuse_records(&"four".into(), excess).is_recorded, "once is enough");
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ use futures_util::future::BoxFuture;
 use provider::{Call, CallContext, CallOutcome, Gate};
 
 use crate::Gateway;
+use crate::fairness::{CallShare, Overuse};
 use crate::pipeline::facts::Snapshot;
 use crate::pipeline::record::{Record, RecordContext};
 use crate::span::CallSpan;
@@ -37,8 +38,7 @@ impl Gateway {
     }
 
     async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> CallOutcome {
-        let bytes = call.arguments.text().get().len();
-        let share = match self.shared.shares.enter(&call.caller.token, bytes) {
+        let share = match self.share(call) {
             Err(overuse) if !overuse.is_recorded => {
                 self.metrics().answered(overuse.refusal.code);
                 return CallOutcome::Refused(overuse.refusal);
@@ -70,6 +70,15 @@ impl Gateway {
         let is_ending = self.shared.draining.is_cancelled();
         let outcome = if is_ending { forward::cut_off(call, outcome) } else { outcome };
         record.end(outcome, span).await
+    }
+
+    /// Takes the call's share of what all callers use.
+    fn share(&self, call: &Call) -> Result<CallShare<'_>, Overuse> {
+        let token = &call.caller.token;
+        match self.shared.store.share_excess(token) {
+            Some(excess) => Err(self.shared.shares.refuse_records(token, excess)),
+            None => self.shared.shares.enter(token, call.arguments.text().get().len()),
+        }
     }
 }
 

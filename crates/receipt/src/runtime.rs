@@ -197,12 +197,13 @@ mod tests {
         runtime.insert("big", u64::MAX);
         runtime.insert("low", i64::MIN);
         runtime.insert("nan", f64::NAN);
+        runtime.insert("list", vec![Runtime::new(), inner.clone()]);
         runtime.insert("nested", inner);
         let mut text = String::new();
         runtime.write(&mut text);
         assert_eq!(
             text,
-            r#"{"big":"18446744073709551615","low":"-9223372036854775808","nan":"NaN","nested":{"a":["x","y\n"],"z":false},"tool":"second","😀":0.25,"@":1}"#.replace("@", "\u{e000}")
+            r#"{"big":"18446744073709551615","list":[{},{"a":["x","y\n"],"z":false}],"low":"-9223372036854775808","nan":"NaN","nested":{"a":["x","y\n"],"z":false},"tool":"second","😀":0.25,"@":1}"#.replace("@", "\u{e000}")
         );
         assert_eq!(canonical::text(&text).unwrap(), text);
     }

@@ -35,6 +35,7 @@ pub use record::{
     CallEnd, CallStart, Entry, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
     RecordAgent, RecordKind, RecordStatus, Word,
 };
+pub use upkeep::shares::ShareExcess;
 pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
@@ -44,7 +45,10 @@ use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
 use crate::state::OperatorState;
-use crate::upkeep::retention::RetentionRules;
+use crate::upkeep::clock;
+use crate::upkeep::retention::Retention;
+use crate::upkeep::rules::RetentionRules;
+use crate::upkeep::shares::RecordShares;
 use crate::write::anchor::Anchor;
 use crate::write::health::Health;
 use crate::write::inbox::{Inbox, InboxError};
@@ -66,6 +70,7 @@ struct Inner {
     inbox: Arc<Inbox>,
     writer: Arc<writer::SharedWriter>,
     health: Arc<Health>,
+    shares: Arc<RecordShares>,
     on_failure: OnFailure,
     changes: watch::Receiver<i64>,
     reader: Reader,
@@ -87,6 +92,7 @@ impl Store {
         let key = keys.current();
         let inbox = Arc::new(Inbox::default());
         let health = Arc::new(Health::default());
+        let shares = Arc::new(RecordShares::default());
         let (changes_sender, changes) = watch::channel(change::latest(&db)?);
         let writer = Writer {
             db,
@@ -99,7 +105,8 @@ impl Store {
             health: health.clone(),
             on_failure: rules.on_failure,
             durability: rules.durability,
-            retention: retention_rules(rules),
+            retention: Retention::new(&home.join(FILE), shares.clone()),
+            recovered_at: None,
             changes: changes_sender,
             home: home.to_owned(),
             schedule: Schedule::new(Instant::now()),
@@ -116,11 +123,34 @@ impl Store {
             inbox,
             writer,
             health,
+            shares,
             on_failure: rules.on_failure,
             changes,
             reader: Reader::live(&home.join(FILE)),
             state: OperatorState::of_file(&home.join(FILE), rules.durability),
             key: Mutex::new(key),
+            is_nowhere: false,
+        };
+        Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// Opens a ledger, or a copy of one, for reading only: nothing is created, migrated, recovered or
+    /// written, and nothing can be appended. `home` is the folder with the keys.
+    pub fn open_to_read(file: &Path, home: &Path) -> Result<Store, StoreError> {
+        let reader = Reader::open(file)?;
+        let inbox = Arc::new(Inbox::default());
+        inbox.close();
+        let inner = Inner {
+            home: home.to_owned(),
+            inbox,
+            writer: Arc::default(),
+            health: Arc::default(),
+            shares: Arc::default(),
+            on_failure: OnFailure::Refuse,
+            changes: watch::channel(0).1,
+            reader,
+            state: OperatorState::to_read(file),
+            key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
             is_nowhere: false,
         };
         Ok(Store { inner: Arc::new(inner) })
@@ -134,6 +164,7 @@ impl Store {
             inbox: Arc::default(),
             writer: Arc::default(),
             health: Arc::default(),
+            shares: Arc::default(),
             on_failure: OnFailure::QueueReads,
             changes: watch::channel(0).1,
             reader: Reader::live(Path::new("")),
@@ -174,6 +205,19 @@ impl Store {
     /// Refuses a call of this class if its record could not be kept.
     pub fn admits(&self, class: Class) -> Result<(), StoreError> {
         self.inner.health.admits(class, self.inner.on_failure)
+    }
+
+    /// Makes these the home's rules of retention, for this process and all others. Without any,
+    /// nothing is deleted. Blocks for a moment: call it off the async threads.
+    pub fn set_retention(&self, rules: &domain::config::Ledger) -> Result<(), StoreError> {
+        self.inner.state.set_retention(&RetentionRules::from(rules))?;
+        let _ = self.inner.inbox.send(Message::Retention);
+        Ok(())
+    }
+
+    /// Returns a token's use of the ledger if it exceeds its share, so that its calls are refused.
+    pub fn share_excess(&self, token: &str) -> Option<ShareExcess> {
+        self.inner.shares.excess(token)
     }
 
     pub fn ledger(&self) -> LedgerHealth {
@@ -269,15 +313,6 @@ impl Drop for Inner {
     }
 }
 
-fn retention_rules(rules: &domain::config::Ledger) -> RetentionRules {
-    RetentionRules {
-        days: rules.activity_retention_days,
-        records_max: rules.max_records.into(),
-        megabytes_max: rules.max_size_mb.into(),
-        receipt_days: rules.receipt_retention_days,
-    }
-}
-
 /// A ledger that can be written, and the number of chains that were recovered.
 struct Prepared {
     db: Connection,
@@ -295,6 +330,7 @@ fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepar
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }
+    clock::examine(&db, jiff::Timestamp::now())?;
     let keys = Keys::open(&home.join("keys"), &db)?;
     let recovered = match recovery::recover(&mut db, home, &keys) {
         Ok(0) => 0,

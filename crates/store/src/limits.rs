@@ -65,11 +65,23 @@ pub(crate) const BUSY_TIMEOUT_FAILING: Duration = Duration::from_millis(50);
 /// The time between two rounds of retention.
 pub(crate) const RETENTION_EVERY: Duration = Duration::from_secs(600);
 
-/// The pause between two retention steps while there is more to do.
+/// The pause before the first round, and before another attempt while another process does upkeep.
 pub(crate) const RETENTION_PAUSE: Duration = Duration::from_millis(250);
 
-/// Rows that retention deletes in one transaction, so that calls hardly wait for it.
-pub(crate) const RETENTION_CHUNK: usize = 500;
+/// The shortest time between two rounds, however much is filed.
+pub(crate) const RETENTION_ROUNDS_APART: Duration = Duration::from_secs(1);
+
+/// The longest time that a step of retention should take: calls wait for it, and may wait for a
+/// batch that is being filed too.
+pub(crate) const RETENTION_STEP: Duration = Duration::from_millis(3);
+
+/// Rows that one step deletes, which adapts to the time it takes.
+pub(crate) const RETENTION_ROWS_MIN: usize = 16;
+pub(crate) const RETENTION_ROWS_MAX: usize = 512;
+
+/// The pause between two steps, so that retention takes a fifth of the writer's time at most.
+pub(crate) const RETENTION_REST_MIN: Duration = Duration::from_millis(2);
+pub(crate) const RETENTION_REST_MAX: Duration = Duration::from_millis(100);
 
 /// The time between the first entry that no checkpoint covers and the next checkpoint.
 pub(crate) const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);

@@ -15,7 +15,9 @@ pub mod receipts;
 mod record;
 pub mod runs;
 mod search;
+mod stamps;
 pub mod summary;
+mod unfiled;
 
 #[cfg(test)]
 mod tests;
@@ -30,4 +32,6 @@ pub use receipts::{ChainOpening, ReceiptFilter, Receipts, StoredChain, StoredRec
 pub use record::{Payloads, Record, RecordDetail, RecordedIntent};
 pub use runs::{LedgerChange, Run, RunFilter, Runs};
 pub use search::Total;
+pub use stamps::ReceiptStamp;
 pub use summary::{Period, Summary};
+pub use unfiled::abandoned_journals;

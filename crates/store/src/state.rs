@@ -27,6 +27,7 @@ use crate::database::connection::{self, ReadOnlyFile};
 use crate::database::lock::Lock;
 use crate::database::{schema, transaction};
 use crate::error::StoreError;
+use crate::upkeep::rules::RetentionRules;
 use domain::config::Durability;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
@@ -58,8 +59,13 @@ impl OperatorState {
         if !file.exists() {
             return Ok(None);
         }
-        let state = OperatorState::at(Location::Look(file));
+        let state = OperatorState::to_read(&file);
         Ok(state.ask(schema::is_current)?.then_some(state))
+    }
+
+    /// Uses the state in a file that is only read.
+    pub(crate) fn to_read(file: &Path) -> OperatorState {
+        OperatorState::at(Location::Look(file.to_owned()))
     }
 
     pub(crate) fn in_memory() -> OperatorState {
@@ -84,6 +90,11 @@ impl OperatorState {
             (Location::File(..) | Location::Look(_), Ok(mut db)) => *db = None,
             (Location::File(..) | Location::Look(_) | Location::Memory, _) => {}
         }
+    }
+
+    /// Makes these the home's rules of retention.
+    pub(crate) fn set_retention(&self, rules: &RetentionRules) -> Result<(), StoreError> {
+        self.change(|db| rules.keep(db))
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<String, Lock>> {
@@ -151,11 +162,4 @@ impl Location {
             }
         }
     }
-}
-
-/// Returns the bytes of the file that the state takes, nearly all of them texts of items.
-pub(crate) fn bytes(db: &Connection) -> Result<u64, StoreError> {
-    let texts = "SELECT COALESCE(SUM(octet_length(approved_text)), 0)
-                   + COALESCE(SUM(octet_length(pending_text)), 0) FROM items";
-    Ok(db.query_row(texts, [], |row| row.get(0))?)
 }

@@ -25,6 +25,8 @@ pub(crate) enum Activity {
         span: Span,
         #[command(flatten)]
         rows: Rows,
+        #[command(flatten)]
+        ledger: LedgerFile,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
@@ -32,6 +34,8 @@ pub(crate) enum Activity {
     Show {
         /// Id of the record, as in the last column of `activity list`
         id: String,
+        #[command(flatten)]
+        ledger: LedgerFile,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
@@ -45,6 +49,8 @@ pub(crate) enum Activity {
         /// Period to summarize, up to now
         #[arg(long, value_enum, default_value_t = Period::Day)]
         period: Period,
+        #[command(flatten)]
+        ledger: LedgerFile,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
@@ -61,6 +67,8 @@ pub(crate) enum Activity {
         filters: Filters,
         #[command(flatten)]
         span: Span,
+        #[command(flatten)]
+        ledger: LedgerFile,
     },
 }
 
@@ -98,6 +106,14 @@ pub(crate) struct Filters {
     /// Only records with this text in tool, server, reason, error or target
     #[arg(short = 'q', long = "query", value_name = "TEXT")]
     pub(crate) text: Option<String>,
+}
+
+/// The ledger to read.
+#[derive(Args, Clone, Default)]
+pub(crate) struct LedgerFile {
+    /// Ledger, or copy of one, to read instead of the home's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
 }
 
 /// From when to when.

@@ -6,14 +6,15 @@ use clap::{Args, Subcommand};
 use receipt::Hash;
 
 use super::activity::words;
-use super::{Format, Rows, Span};
+use super::{Format, LedgerFile, Rows, Span};
 
 #[derive(Subcommand)]
 pub(crate) enum Receipt {
     /// List receipts, newest first
     #[command(after_help = "Examples:\n  \
         countersign receipt list --status failure --since 1d\n  \
-        countersign receipt list --chain CHAIN -o json")]
+        countersign receipt list --agent claude --target-resource /srv/notes.txt\n  \
+        countersign receipt list --chain CHAIN --db copy.db -o json")]
     List {
         #[command(flatten)]
         filters: ReceiptFilters,
@@ -21,6 +22,8 @@ pub(crate) enum Receipt {
         span: Span,
         #[command(flatten)]
         rows: Rows,
+        #[command(flatten)]
+        ledger: LedgerFile,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
@@ -31,6 +34,8 @@ pub(crate) enum Receipt {
         /// Print exactly the stored bytes, without a trailing newline
         #[arg(long)]
         raw: bool,
+        #[command(flatten)]
+        ledger: LedgerFile,
     },
     /// Verify that no receipt was changed, removed or inserted
     #[command(after_help = "Examples:\n  \
@@ -52,6 +57,8 @@ pub(crate) enum Receipt {
         /// File or folder to write to; the public keys go to FILE.pub.pem [default: stdout]
         #[arg(long, value_name = "FILE|DIR")]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        ledger: LedgerFile,
     },
 }
 
@@ -66,6 +73,18 @@ pub(crate) struct ReceiptFilters {
     /// Only receipts with this outcome
     #[arg(long, value_parser = words(&["success", "failure", "pending"], |word| word))]
     pub(crate) status: Option<String>,
+    /// Only receipts of calls to this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// Only receipts of calls by this agent, in all sessions or one, or with this token
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only receipts of calls that used this system
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target_system: Option<String>,
+    /// Only receipts of calls that used this resource
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target_resource: Option<String>,
 }
 
 #[derive(Args)]
@@ -91,6 +110,9 @@ pub(crate) struct Verify {
     /// Require what a line of `ledger head` stands for, or a checkpoint that an anchor received
     #[arg(long, value_name = "LINE", conflicts_with = "chain")]
     pub(crate) head: Option<String>,
+    /// List every chain, not only broken ones
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
 }

@@ -20,6 +20,7 @@ const PEM_END: &str = "-----END PUBLIC KEY-----";
 pub(crate) async fn run(place: &Locations, verb: Keys) -> Result<(), Failure> {
     match verb {
         Keys::Show { pem, output } => {
+            Home::of(place)?.must_exist()?;
             let answer: KeyList = read(&get(place, Reach::Nothing, "/api/v1/keys").await?)?;
             if pem {
                 let current = answer.keys.iter().find(|key| key.current);

@@ -52,7 +52,8 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
         .header(header::UPGRADE, LINES_PROTOCOL)
         .body(Body::empty())
         .map_err(|error| lost(&error))?;
-    let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
+    let answer = control::answered(home, sender.send_request(request)).await?;
+    let response = answer.map_err(|error| lost(&error))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let answer = control::whole(response).await?;
         let is_missing = answer.status == StatusCode::NOT_FOUND;

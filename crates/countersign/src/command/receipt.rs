@@ -1,5 +1,6 @@
 //! `countersign receipt list|show|verify|export`.
 
+mod overview;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -11,20 +12,19 @@ use serde_json::Value;
 
 use crate::cli::{Locations, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
-use crate::control::{Control, encode, get, with_query};
+use crate::control::{Control, encode, read, with_query};
 use crate::exit::Failure;
 use crate::output::{self, Rest, local_time, or_dash, table};
-use gateway::plan::Reach;
 
 /// The suffix of the file next to an export that holds its public keys.
 const KEYS_ENDING: &str = ".pub.pem";
 
 pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure> {
     match verb {
-        Receipt::List { filters, span, rows, output } => {
+        Receipt::List { filters, span, rows, ledger, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/receipts", &values);
-            let answer = get(place, Reach::Nothing, &path).await?;
+            let answer = read(place, ledger.db.as_deref(), &path).await?;
             let list = |page: &ReceiptPage| list(&page.receipts, &Zoned::now());
             if let Some(page) = output::answer(output, &answer, list)? {
                 Rest {
@@ -37,25 +37,22 @@ pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure>
             }
             Ok(())
         }
-        Receipt::Show { id, raw } => {
+        Receipt::Show { id, raw, ledger } => {
             let path = format!("/api/v1/receipts/{}", encode(&id));
-            let receipt =
-                Control::with(place, Reach::Nothing, async |control| control.text(&path).await);
-            show(&receipt.await?, raw)
+            let control = Control::to_read(place, ledger.db.as_deref()).await?;
+            show(&control.text(&path).await?, raw)
         }
         Receipt::Verify(args) => verify::run(place, args).await,
-        Receipt::Export { chain, output } => {
+        Receipt::Export { chain, output, ledger } => {
             let path = with_query("/api/v1/receipts/export", &[("chain", chain.clone())]);
             let file = output.map(|output| file_of(&output, chain.as_deref()));
-            Control::with(place, Reach::Nothing, async |control| {
-                export::to(control, &path, file.as_deref()).await?;
-                // Written last, so that a key created meanwhile is included.
-                match file.as_deref().filter(|file| !export::is_special(file)) {
-                    Some(file) => write_keys(control, file).await,
-                    None => Ok(()),
-                }
-            })
-            .await
+            let control = Control::to_read(place, ledger.db.as_deref()).await?;
+            export::to(&control, &path, file.as_deref()).await?;
+            // Written last, so that a key created meanwhile is included.
+            match file.as_deref().filter(|file| !export::is_special(file)) {
+                Some(file) => write_keys(&control, file).await,
+                None => Ok(()),
+            }
         }
     }
 }
@@ -66,6 +63,10 @@ impl ReceiptFilters {
             ("chain", self.chain.clone()),
             ("action_type", self.action_type.clone()),
             ("status", self.status.clone()),
+            ("server", self.server.clone()),
+            ("agent", self.agent.clone()),
+            ("target_system", self.target_system.clone()),
+            ("target_resource", self.target_resource.clone()),
         ]
     }
 }
@@ -113,6 +114,13 @@ fn file_of(output: &Path, chain: Option<&str>) -> PathBuf {
 async fn write_keys(control: &Control, file: &Path) -> Result<(), Failure> {
     let answer: KeyList = output::read(&control.get("/api/v1/keys").await?)?;
     let pems: String = answer.keys.into_iter().map(|key| key.pem).collect();
+    if pems.is_empty() {
+        output::note(
+            "note: no public key of this ledger is known here, so none was written: \
+             'countersign keys show --pem' prints it in the home of the ledger",
+        );
+        return Ok(());
+    }
     let mut output = Output::create(&with_ending(file, KEYS_ENDING))?;
     output.write(pems.as_bytes())?;
     output.finish()

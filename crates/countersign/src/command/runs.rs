@@ -8,6 +8,7 @@ use crate::cli::{Locations, Runs};
 use crate::command::activity::target;
 use crate::control::{encode, get, with_query};
 use crate::exit::Failure;
+use crate::home::Home;
 use crate::output::{self, Rest, cut, fields, local_time, milliseconds, or_dash, table};
 
 const PATH: &str = "/api/v1/runs";
@@ -21,6 +22,7 @@ const NAME_WIDTH: usize = 40;
 const ERROR_WIDTH: usize = 80;
 
 pub(crate) async fn run(place: &Locations, verb: Runs) -> Result<(), Failure> {
+    Home::of(place)?.must_exist()?;
     match verb {
         Runs::List { status, workflow, rows, output } => {
             let filters = vec![("status", status), ("workflow", workflow)];

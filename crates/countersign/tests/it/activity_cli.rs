@@ -160,6 +160,8 @@ async fn reading_the_ledger_starts_no_server() {
     std::fs::create_dir_all(&folder).unwrap();
     let config = json!({"mcpServers": {"s": server}});
     std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    // Makes the ledger.
+    good(dir.path(), &["keys", "rotate"]).await;
     for args in [
         &["activity", "list"][..],
         &["activity", "summary"],

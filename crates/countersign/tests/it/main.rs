@@ -5,6 +5,7 @@
 mod activity_cli;
 mod agents;
 mod answers;
+mod auditor;
 mod bad_input;
 mod checkpoints;
 mod cli;
@@ -42,6 +43,7 @@ mod refusals;
 mod reload;
 mod rest_input;
 mod results;
+mod retention;
 mod roles;
 mod rug_pull;
 mod run_cli;

@@ -44,7 +44,8 @@ async fn gate_with_limit(limit: u32) -> Gate {
         files["call_timeout"] = "2s".into();
         json!({"files": files, "gone": {"command": "nothing-of-that-name"}})
     };
-    let gate = Gate::start(servers, json!({"tool_response_limit": limit})).await;
+    let config = json!({"tool_response_limit": limit, "ledger": {"max_records": 1_000}});
+    let gate = Gate::start(servers, config).await;
     gate.ready("files").await;
     gate.server_when("gone", |entry| entry["state"] == "error").await;
     gate
@@ -243,7 +244,7 @@ async fn shutdown() -> String {
 
 #[tokio::test]
 async fn every_error_that_a_model_can_see_matches_the_golden_file() {
-    let gate = gate().await;
+    let mut gate = gate().await;
     let client = gate.http().await;
     let mut seen = String::new();
     for (tool, arguments) in own_calls().into_iter().chain(calls()) {
@@ -253,6 +254,7 @@ async fn every_error_that_a_model_can_see_matches_the_golden_file() {
     let reader = client_with(&gate, "reader", "/mcp").await;
     let write = json!({"name": "files:plain", "intent": {"operation_type": "write"}});
     seen += &shown(&reader, "call_tool_write", &write).await;
+    seen += &over_its_share(&mut gate).await;
     seen += &locks().await;
     seen += &unrecorded().await;
     seen += &too_fast().await;
@@ -271,6 +273,17 @@ async fn every_error_that_a_model_can_see_matches_the_golden_file() {
         assert_eq!(seen, known, "if it is meant, run with UPDATE_GOLDEN=1");
     }
     assert_eq!(seen, known, "if it is meant, run with UPDATE_GOLDEN=1");
+}
+
+/// Returns the refusal of a token that has filled the ledger within a day.
+async fn over_its_share(gate: &mut Gate) -> String {
+    gate.end().await;
+    crate::retention::fill(&gate.home(), "agent-token", 1_100);
+    gate.restart().await;
+    let client = gate.http().await;
+    let call = json!({"name": "files:plain", "intent": {"operation_type": "write"}});
+    crate::retention::refused(&client, "call_tool_write", call.clone()).await;
+    shown(&client, "call_tool_write", &call).await
 }
 
 #[tokio::test]

@@ -263,6 +263,7 @@ async fn a_run_whose_process_is_gone_is_interrupted() {
 #[tokio::test]
 async fn runs_are_shown_at_the_command_line() {
     in_both_ways(async |dir| {
+        std::fs::create_dir_all(dir.join("home")).unwrap();
         let output = run(dir, ["runs", "list"]).await;
         assert_eq!(stdout(&output), "no matching runs\n", "{}", stderr(&output));
         let store = open(&dir.join("home"));

@@ -428,22 +428,22 @@ pub(super) static LEDGER: Table = Table {
             Kind::OneOf(OnFailure::NAMES),
             "While the ledger cannot be written, queue reads and refuse the rest, or refuse all.",
         ),
-        restart(
+        hot(
             "activity_retention_days",
             Kind::Count { min: 1, max: DAYS_MAX },
             "How many days of activity to keep.",
         ),
-        restart(
+        hot(
             "max_records",
             Kind::Count { min: 1_000, max: u32::MAX },
             "How many activity records to keep.",
         ),
-        restart(
+        hot(
             "max_size_mb",
             Kind::Count { min: 16, max: u32::MAX },
             "How many megabytes of activity to keep.",
         ),
-        restart(
+        hot(
             "receipt_retention_days",
             Kind::CountOrZero { min: 1, max: DAYS_MAX },
             "How many days to keep receipts; 0 keeps them forever.",

@@ -312,6 +312,15 @@ pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Refuses a file of a newer version. Another program's file has versions of its own.
+pub(crate) fn check_format(db: &Connection) -> Result<(), StoreError> {
+    let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > STEPS.len() && has_table(db, "chains")? {
+        return Err(StoreError::Newer { found, newest: STEPS.len() });
+    }
+    Ok(())
+}
+
 /// Reports whether the file has all that this program reads and writes.
 pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
     let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;

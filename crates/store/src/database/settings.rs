@@ -7,7 +7,8 @@ use crate::error::StoreError;
 /// Returns the value of a setting, if it was ever written.
 pub(crate) fn get(db: &Connection, name: &str) -> Result<Option<String>, StoreError> {
     let found = db
-        .query_row("SELECT value FROM settings WHERE name = ?1", [name], |row| row.get(0))
+        .prepare_cached("SELECT value FROM settings WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
         .optional()?;
     Ok(found)
 }
@@ -19,5 +20,11 @@ pub(crate) fn set(db: &Connection, name: &str, value: &str) -> Result<(), StoreE
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         [name, value],
     )?;
+    Ok(())
+}
+
+/// Removes a setting.
+pub(crate) fn remove(db: &Connection, name: &str) -> Result<(), StoreError> {
+    db.execute("DELETE FROM settings WHERE name = ?1", [name])?;
     Ok(())
 }

@@ -24,9 +24,23 @@ impl Reader {
     /// format. Nothing is written next to it. A file without receipts is an error.
     pub fn open(file: &Path) -> Result<Reader, StoreError> {
         let pool = Pool::new(ReadOnlyFile::at(file)?);
+        pool.ask(schema::check_format).map_err(with_advice)?;
         if !pool.ask(|db| schema::has_table(db, "receipts"))? {
             return Err(StoreError::Read("the file contains no receipts".to_owned()));
         }
         Ok(Reader { pool: Arc::new(pool) })
+    }
+}
+
+/// Adds what to do about a ledger that was not closed, in a folder that cannot be written.
+fn with_advice(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Read(words) if words.contains("unable to open database file") => {
+            StoreError::Read(format!(
+                "{words}; it was not closed properly: copy it and its '-wal' file into a folder that \
+                 can be written, and read it there"
+            ))
+        }
+        error => error,
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use receipt::PublicKey;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::cursor::{self, List};
@@ -38,6 +39,11 @@ pub struct ReceiptFilter {
     pub chain_id: Option<String>,
     pub action_type: Option<String>,
     pub status: Option<String>,
+    pub server: Option<String>,
+    /// An agent's name, the part before its `#` (all its sessions), or the name of a token.
+    pub agent: Option<String>,
+    pub target_system: Option<String>,
+    pub target_resource: Option<String>,
     /// The start time, inclusive.
     pub start: Option<Timestamp>,
     /// The end time, exclusive.
@@ -166,6 +172,7 @@ impl ReceiptFilter {
         ] {
             conditions.add_if(sql, value);
         }
+        self.add_signed(&mut conditions);
         let pace = if conditions.is_empty() {
             Pace::AtOnce
         } else {
@@ -176,6 +183,26 @@ impl ReceiptFilter {
         conditions.add_if("chain_id = ?", self.chain_id.clone());
         let from = "receipts".to_owned();
         Ok(Search { from, position, conditions, pace, known_total: None, effort: Effort::USUAL })
+    }
+
+    /// Adds the conditions on what only the signed text says. Records may say it too, but they
+    /// expire, and another program's file has none.
+    fn add_signed(&self, conditions: &mut Conditions) {
+        for (path, value) in [
+            ("$.issuer.runtime.server", &self.server),
+            ("$.credentialSubject.action.target.system", &self.target_system),
+            ("$.credentialSubject.action.target.resource", &self.target_resource),
+        ] {
+            conditions.add_if(&format!("{} = ?", signed(path)), value.clone());
+        }
+        if let Some(agent) = &self.agent {
+            let name = signed("$.issuer.runtime.agent_id");
+            // Sessions are `name#session`, and `$` is the character after `#`.
+            let sql = format!("(principal_id = ? OR {name} = ? OR ({name} >= ? AND {name} < ?))");
+            let values =
+                [format!("token:{agent}"), agent.clone(), format!("{agent}#"), format!("{agent}$")];
+            conditions.add(&sql, values.map(rusqlite::types::Value::from));
+        }
     }
 
     fn at(&self, db: &Connection, position: i64) -> Result<Option<StoredReceipt>, StoreError> {
@@ -190,6 +217,26 @@ impl ReceiptFilter {
         };
         Ok(found)
     }
+}
+
+/// Returns the SQL for a member of the signed text; a text that is not JSON has none.
+fn signed(path: &str) -> String {
+    format!("CASE WHEN json_valid(receipt_json) THEN json_extract(receipt_json, '{path}') END")
+}
+
+/// Returns a text as far as it can be read. What is not UTF-8 must not pass for a receipt that
+/// differs from it, so it is marked.
+pub(super) fn text_of(value: ValueRef<'_>) -> rusqlite::Result<String> {
+    let bytes = match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {
+            return Ok(value.as_str()?.to_owned());
+        }
+    };
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("(not UTF-8) {}", String::from_utf8_lossy(bytes)),
+    })
 }
 
 /// A signed receipt and its place in the chain.
@@ -211,7 +258,7 @@ pub(super) fn texts(
     )?;
     let rows = statement
         .query_map((chain_id, after, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
-            Ok(ReceiptText { sequence: row.get(0)?, text: row.get(1)? })
+            Ok(ReceiptText { sequence: row.get(0)?, text: text_of(row.get_ref(1)?)? })
         })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -235,7 +282,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<StoredReceipt> {
         timestamp: row.get(7)?,
         hash: row.get(8)?,
         previous_hash: row.get(9)?,
-        text: row.get(10)?,
+        text: text_of(row.get_ref(10)?)?,
     })
 }
 

@@ -1,256 +1,267 @@
-//! Retention of activity and payloads by age, number and size, and of runs by age. Receipts stay,
-//! unless the operator configures otherwise.
+//! Retention in rounds: what is too old goes first; then, if a limit is exceeded, payloads, and
+//! records older than a day; then names that nothing refers to. A round takes many small steps, and
+//! ends with a signed statement of what it deleted. Records of the last day are never deleted.
 
-use jiff::{SignedDuration, Timestamp};
-use rusqlite::{Connection, OptionalExtension};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::database::timestamp;
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::meter::{Measure, Meter};
+use super::names::NamesProgress;
+use super::pace::RetentionPace;
+use super::rules::{RetentionRules, days_before};
+use super::shares::{self, RecordShares};
+use super::tally::ExpiryReason;
+use super::{clock, deletion};
 use crate::error::StoreError;
-use crate::limits::RETENTION_CHUNK;
-use crate::state;
+use crate::limits::{RETENTION_REST_MAX, RETENTION_ROUNDS_APART};
 
-/// Bytes that one receipt takes in the file, its index entries included (measured).
-const RECEIPT_BYTES: u64 = 2_400;
-
-const MEGABYTE: u64 = 1024 * 1024;
-
-/// Limits on the age and the amount of kept data.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RetentionRules {
-    pub(crate) days: u32,
-    pub(crate) records_max: u64,
-    pub(crate) megabytes_max: u64,
-    /// 0: receipts are kept.
-    pub(crate) receipt_days: u32,
+/// Retention by one process.
+pub(crate) struct Retention {
+    phase: Phase,
+    round: Round,
+    pace: RetentionPace,
+    meter: Meter,
+    shares: Arc<RecordShares>,
+    /// The bytes of the file that retention cannot free, when they were last measured.
+    others: u64,
+    filed: FiledRows,
+    ended: Instant,
 }
 
-impl RetentionRules {
-    /// Returns the oldest closed chain that is old enough to expire.
-    pub(crate) fn expired_chain(&self, db: &Connection) -> Result<Option<String>, StoreError> {
-        if self.receipt_days == 0 {
-            return Ok(None);
+/// The state of a round.
+#[derive(Clone, Copy, Default)]
+struct Round {
+    rules: Option<RetentionRules>,
+    /// Records from before this time are too old, in microseconds.
+    oldest_us: i64,
+    /// Records from this time on are never deleted.
+    day_us: i64,
+    /// The bytes that are still to be freed.
+    excess: u64,
+    /// The clock may be wrong.
+    is_paused: bool,
+    /// Records were deleted, so that names may be unused.
+    is_effective: bool,
+}
+
+/// Rows filed since the last round.
+#[derive(Clone, Copy, Default)]
+struct FiledRows {
+    rows: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Begin,
+    Runs,
+    Old,
+    Weigh,
+    /// Records beyond the limit on their number.
+    Surplus(u64),
+    Payloads,
+    Records,
+    Names(NamesProgress),
+    End,
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RetentionStep {
+    /// There is more to do after a pause.
+    More(Duration),
+    /// The round has ended, and its deletions are to be stated.
+    Ended,
+}
+
+impl Retention {
+    pub(crate) fn new(file: &Path, shares: Arc<RecordShares>) -> Retention {
+        Retention {
+            phase: Phase::Begin,
+            round: Round::default(),
+            pace: RetentionPace::default(),
+            meter: Meter::new(file),
+            shares,
+            others: 0,
+            filed: FiledRows::default(),
+            ended: Instant::now(),
         }
-        let cutoff = timestamp::text(days_ago(self.receipt_days));
-        let found = db
-            .query_row(
-                "SELECT chain_id FROM chains
-                 WHERE status NOT IN ('open', 'expired', 'damaged')
-                   AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.chain_id = chains.chain_id
-                     AND receipts.timestamp >= ?1)
-                 ORDER BY chain LIMIT 1",
-                [cutoff],
-                |row| row.get(0),
-            )
-            .optional()?;
-        Ok(found)
     }
 
-    /// Deletes some of the data beyond the limits; returns whether there may be more.
-    pub(crate) fn let_go(&self, db: &mut Connection) -> Result<bool, StoreError> {
-        let oldest = days_ago(self.days).as_microsecond();
-        if delete_runs(db, oldest)? {
-            return Ok(true);
-        }
-        let Some(Numbers { first, last }) = Numbers::of_activity(db)? else {
-            return Ok(false);
+    /// Returns the rules by which this round may delete; none while nothing may be deleted.
+    pub(crate) fn rules_in_effect(&self) -> Option<RetentionRules> {
+        self.round.rules.filter(|_| !self.round.is_paused)
+    }
+
+    /// Reports whether the deletions of the round are to be stated.
+    pub(crate) fn is_stating(&self) -> bool {
+        self.phase == Phase::End
+    }
+
+    pub(crate) fn end_round(&mut self, now: Instant) {
+        self.phase = Phase::Begin;
+        self.ended = now;
+    }
+
+    /// Reports whether the next step begins a round.
+    pub(crate) fn is_new_round(&self) -> bool {
+        self.phase == Phase::Begin
+    }
+
+    /// Gives up the round, if there is one; the next step begins anew.
+    pub(crate) fn begin_anew(&mut self) {
+        self.phase = Phase::Begin;
+    }
+
+    /// Stops what runs beside the writer.
+    pub(crate) fn stop(&mut self) {
+        self.meter.stop();
+    }
+
+    /// Counts filed rows; returns whether so many were filed that a round is due.
+    pub(crate) fn count_filed(&mut self, rows: usize, bytes: usize) -> bool {
+        self.filed.rows += rows as u64;
+        self.filed.bytes += bytes as u64;
+        let Some(rules) = self.round.rules else {
+            return false;
         };
-        let records = u64::try_from(last - first + 1).unwrap_or(0);
-        let is_old: bool = db.query_row(
-            "SELECT started_us < ?1 FROM activity WHERE number = ?2",
-            [oldest, first],
-            |row| row.get(0),
-        )?;
-        if records > self.records_max || is_old {
-            let surplus = records.saturating_sub(self.records_max);
-            let surplus = i64::try_from(surplus).unwrap_or(i64::MAX).min(chunk());
-            let upto = if is_old { first + chunk() - 1 } else { first + surplus - 1 };
-            return delete_activity(db, upto, (is_old && surplus < chunk()).then_some(oldest));
+        let is_much =
+            self.filed.rows > rules.records_max / 8 || self.filed.bytes > rules.bytes_max() / 8;
+        is_much && self.is_new_round() && self.ended.elapsed() > RETENTION_ROUNDS_APART
+    }
+
+    /// Does one small step of the round.
+    pub(crate) fn step(
+        &mut self,
+        db: &Connection,
+        now: Timestamp,
+    ) -> Result<RetentionStep, StoreError> {
+        loop {
+            let began = Instant::now();
+            let (phase, is_work) = self.advance(db, now)?;
+            let is_waiting = phase == self.phase && phase == Phase::Weigh;
+            self.phase = phase;
+            if phase == Phase::End {
+                return Ok(RetentionStep::Ended);
+            }
+            if is_waiting {
+                return Ok(RetentionStep::More(RETENTION_REST_MAX));
+            }
+            if is_work {
+                return Ok(RetentionStep::More(self.pace.took(began.elapsed())));
+            }
         }
-        if activity_bytes(db)? > self.megabytes_max * MEGABYTE {
-            return delete_payloads(db, first);
+    }
+
+    /// Returns the next phase, and whether this one wrote to the file.
+    fn advance(&mut self, db: &Connection, now: Timestamp) -> Result<(Phase, bool), StoreError> {
+        let Round { oldest_us, day_us, .. } = self.round;
+        let rows = self.pace.rows();
+        let next = match self.phase {
+            Phase::Begin => (self.begin(db, now)?, false),
+            Phase::Runs => {
+                let deleted = deletion::runs(db, oldest_us, rows)?;
+                if deleted.rows > 0 { (Phase::Runs, true) } else { (Phase::Old, false) }
+            }
+            Phase::Old => {
+                let deleted = deletion::records(db, oldest_us, rows, ExpiryReason::Age)?;
+                self.round.is_effective |= deleted.rows > 0;
+                let next = if deleted.rows < rows { Phase::Weigh } else { Phase::Old };
+                (next, deleted.rows > 0)
+            }
+            Phase::Weigh => (self.weigh(db)?, false),
+            Phase::Surplus(0) => (Phase::Payloads, false),
+            Phase::Surplus(left) => {
+                let most = rows.min(usize::try_from(left).unwrap_or(usize::MAX));
+                let deleted = deletion::records(db, day_us, most, ExpiryReason::Number)?;
+                self.freed(deleted);
+                let left = if deleted.rows < most { 0 } else { left - deleted.rows as u64 };
+                (Phase::Surplus(left), deleted.rows > 0)
+            }
+            Phase::Payloads | Phase::Records if self.round.excess == 0 => (self.names(), false),
+            Phase::Payloads => {
+                let deleted = deletion::payloads(db, rows)?;
+                self.round.excess = self.round.excess.saturating_sub(deleted.bytes);
+                let next = if deleted.rows == 0 { Phase::Records } else { Phase::Payloads };
+                (next, deleted.rows > 0)
+            }
+            Phase::Records => {
+                let deleted = deletion::records(db, day_us, rows, ExpiryReason::Size)?;
+                self.freed(deleted);
+                let next = if deleted.rows == 0 { self.names() } else { Phase::Records };
+                (next, deleted.rows > 0)
+            }
+            Phase::Names(mut progress) => {
+                let has_more = progress.prune(db, rows)?;
+                (if has_more { Phase::Names(progress) } else { Phase::End }, has_more)
+            }
+            Phase::End => (Phase::End, false),
+        };
+        Ok(next)
+    }
+
+    fn freed(&mut self, deleted: deletion::Deleted) {
+        self.round.is_effective |= deleted.rows > 0;
+        self.round.excess = self.round.excess.saturating_sub(deleted.bytes);
+    }
+
+    fn begin(&mut self, db: &Connection, now: Timestamp) -> Result<Phase, StoreError> {
+        self.filed = FiledRows::default();
+        let rules = RetentionRules::kept(db)?;
+        self.round = Round {
+            rules,
+            oldest_us: rules.map_or(i64::MIN, |rules| rules.oldest(now)),
+            day_us: days_before(now, 1).as_microsecond(),
+            is_paused: clock::is_paused(db, now)?,
+            ..Round::default()
+        };
+        Ok(if self.rules_in_effect().is_some() { Phase::Runs } else { Phase::End })
+    }
+
+    /// Compares the limits with cheap upper bounds, and measures if those exceed them.
+    fn weigh(&mut self, db: &Connection) -> Result<Phase, StoreError> {
+        let Some(rules) = self.round.rules else {
+            return Ok(Phase::End);
+        };
+        let may_exceed = records_bound(db)? > rules.records_max
+            || deletion::used_bytes(db)?.saturating_sub(self.others) > rules.bytes_max();
+        if !may_exceed {
+            self.shares.set(Default::default());
+            return Ok(self.names());
         }
-        Ok(false)
+        let Some(measure) = self.meter.poll(rules, self.round.day_us)? else {
+            return Ok(Phase::Weigh);
+        };
+        Ok(self.weighed(&measure, &rules))
+    }
+
+    fn weighed(&mut self, measure: &Measure, rules: &RetentionRules) -> Phase {
+        self.shares.set(shares::over(&measure.day, rules));
+        // Receipts that leave with their chains would make this too large.
+        let others = measure.used.saturating_sub(measure.bytes);
+        self.others = if rules.receipt_days == 0 { others } else { 0 };
+        self.round.excess = measure.bytes.saturating_sub(rules.bytes_max());
+        Phase::Surplus(measure.records.saturating_sub(rules.records_max))
+    }
+
+    fn names(&self) -> Phase {
+        if self.round.is_effective { Phase::Names(NamesProgress::default()) } else { Phase::End }
     }
 }
 
-/// The numbers of the oldest and the newest record.
-struct Numbers {
-    first: i64,
-    last: i64,
-}
-
-impl Numbers {
-    /// Returns none if there are no records.
-    fn of_activity(db: &Connection) -> Result<Option<Numbers>, StoreError> {
-        let numbers = db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
-            let first: Option<i64> = row.get(0)?;
-            let last: Option<i64> = row.get(1)?;
-            Ok(first.zip(last).map(|(first, last)| Numbers { first, last }))
-        })?;
-        Ok(numbers)
-    }
-}
-
-fn chunk() -> i64 {
-    i64::try_from(RETENTION_CHUNK).expect("a chunk is small")
-}
-
-fn days_ago(days: u32) -> Timestamp {
-    let age = SignedDuration::from_hours(i64::from(days) * 24);
-    Timestamp::now().checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
-/// Deletes records up to a number; with a time, only those older than it.
-fn delete_activity(
-    db: &mut Connection,
-    upto: i64,
-    older_than: Option<i64>,
-) -> Result<bool, StoreError> {
-    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let older_than = older_than.unwrap_or(i64::MAX);
-    transaction.execute(
-        "DELETE FROM payloads WHERE number IN
-           (SELECT number FROM activity WHERE number <= ?1 AND started_us < ?2)",
-        [upto, older_than],
-    )?;
-    let deleted = transaction.execute(
-        "DELETE FROM activity WHERE number <= ?1 AND started_us < ?2",
-        [upto, older_than],
-    )?;
-    transaction.commit()?;
-    Ok(deleted > 0)
-}
-
-/// Deletes ended runs that began before a time, each once its steps are gone; returns whether there
-/// were any.
-fn delete_runs(db: &mut Connection, older_than: i64) -> Result<bool, StoreError> {
-    const OLD: &str = "SELECT number FROM runs
-        WHERE started_us < ?1 AND status <> 'running' ORDER BY started_us LIMIT ?2";
-    let has_old: bool =
-        db.query_row(&format!("SELECT EXISTS ({OLD})"), [older_than, 1], |row| row.get(0))?;
-    if !has_old {
-        return Ok(false);
-    }
-    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let steps = transaction.execute(
-        &format!(
-            "DELETE FROM run_steps WHERE rowid IN
-               (SELECT rowid FROM run_steps WHERE run IN ({OLD}) LIMIT ?2)"
-        ),
-        [older_than, chunk()],
-    )?;
-    let runs = transaction.execute(
-        &format!(
-            "DELETE FROM runs WHERE number IN ({OLD})
-               AND NOT EXISTS (SELECT 1 FROM run_steps WHERE run = runs.number)"
-        ),
-        [older_than, chunk()],
-    )?;
-    transaction.commit()?;
-    Ok(steps + runs > 0)
-}
-
-/// Deletes outputs of steps that are older than every kept payload; returns their number.
-fn forget_outputs(db: &Connection) -> Result<usize, StoreError> {
-    let words =
-        "SELECT started_us FROM payloads JOIN activity USING (number) ORDER BY number LIMIT 1";
-    let oldest: Option<i64> = db.query_row(words, [], |row| row.get(0)).optional()?;
-    let forgotten = db.execute(
-        "UPDATE run_steps SET output = NULL WHERE rowid IN
-           (SELECT rowid FROM run_steps WHERE output IS NOT NULL AND started_us < ?1
-            ORDER BY started_us LIMIT ?2)",
-        [oldest.unwrap_or(i64::MAX), chunk()],
-    )?;
-    Ok(forgotten)
-}
-
-/// Deletes payloads, the largest and least missed part; if none are left, deletes whole records.
-fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> {
-    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let deleted = transaction.execute(
-        "DELETE FROM payloads WHERE number IN (SELECT number FROM payloads ORDER BY number LIMIT ?1)",
-        [chunk()],
-    )?;
-    let forgotten = forget_outputs(&transaction)?;
-    transaction.commit()?;
-    if deleted + forgotten > 0 {
-        return Ok(true);
-    }
-    delete_activity(db, first + chunk() - 1, None)
-}
-
-/// Returns the bytes in use in the file, less those of receipts and decisions, which deleting
-/// records would not reduce.
-fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
-    let pragma = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
-    let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
-    let receipts: u64 = db.query_row("SELECT COUNT(*) FROM receipts", [], |row| row.get(0))?;
-    let others = receipts * RECEIPT_BYTES + state::bytes(db)?;
-    Ok((pages * pragma("page_size")?).saturating_sub(others))
+/// Returns an upper bound on the number of records.
+fn records_bound(db: &Connection) -> Result<u64, StoreError> {
+    let bound: Option<i64> = db
+        .prepare_cached(
+            "SELECT (SELECT MAX(number) FROM activity) - (SELECT MIN(number) FROM activity) + 1",
+        )?
+        .query_row([], |row| row.get(0))?;
+    Ok(bound.and_then(|bound| u64::try_from(bound).ok()).unwrap_or(0))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn step_outputs_are_deleted_with_payloads_of_their_age_before_records() {
-        let mut db = Connection::open_in_memory().unwrap();
-        crate::database::schema::migrate(&mut db).unwrap();
-        db.execute_batch(
-            "INSERT INTO agents (agent, name, client, token) VALUES (1, '', '', '');
-             INSERT INTO runs (number, id, changed, workflow, pid, started_us, status)
-               VALUES (1, 'run', 1, 'w', 1, 0, 'success');",
-        )
-        .unwrap();
-        for at in 1..=2 * chunk() {
-            db.execute(
-                "INSERT INTO activity (number, id, changed, chain, type, source, surface, server,
-                   tool, agent, started_us, status)
-                 VALUES (?1, ?1, ?1, 1, 'tool_call', '', '', '', '', 1, ?1, 'success')",
-                [at],
-            )
-            .unwrap();
-            db.execute("INSERT INTO payloads (number, arguments) VALUES (?1, '{}')", [at]).unwrap();
-        }
-        for at in [1, chunk(), chunk() + 1, 3 * chunk()] {
-            db.execute(
-                "INSERT INTO run_steps (run, number, changed, state, kind, attempt, status,
-                   started_us, sessions, output)
-                 VALUES (1, ?1, ?1, 's', 'command', 1, 'success', ?1, '[]', 'words')",
-                [at],
-            )
-            .unwrap();
-        }
-        let count = |db: &Connection, of: &str| -> i64 {
-            db.query_row(&format!("SELECT COUNT(*) FROM {of}"), [], |row| row.get(0)).unwrap()
-        };
-        let outputs = "run_steps WHERE output IS NOT NULL";
-        for (payloads, left) in [(chunk(), 2), (0, 0)] {
-            assert!(delete_payloads(&mut db, 1).unwrap());
-            assert_eq!((count(&db, "payloads"), count(&db, outputs)), (payloads, left));
-            assert_eq!(count(&db, "activity"), 2 * chunk(), "no record left");
-        }
-        assert_eq!(count(&db, "run_steps"), 4);
-        assert!(delete_payloads(&mut db, 1).unwrap());
-        assert_eq!(count(&db, "activity"), chunk());
-    }
-
-    #[test]
-    fn decisions_do_not_count_towards_the_size_of_activity() {
-        let mut db = Connection::open_in_memory().unwrap();
-        crate::database::schema::migrate(&mut db).unwrap();
-        let before = activity_bytes(&db).unwrap();
-        let text = "x".repeat(900);
-        for name in 0..3_000 {
-            db.execute(
-                "INSERT INTO items (server, kind, name, approved_fingerprint, approved_text,
-                   pending_text) VALUES ('git', 'tool', ?1, '', ?2, ?2)",
-                (name, &text),
-            )
-            .unwrap();
-        }
-        let more = activity_bytes(&db).unwrap() - before;
-        assert!(more < MEGABYTE, "{more} bytes beside 5.4 million of texts");
-    }
-}
+mod tests;

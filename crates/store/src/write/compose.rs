@@ -14,6 +14,7 @@ use receipt::rotation::{self, Rotation};
 
 use crate::database::timestamp;
 use crate::record::{CallEnd, CallStart, OutsideSource, RecordStatus};
+use crate::upkeep::tally::ExpiredData;
 use crate::write::link::{ChainEnd, Issuance, Link, PrecedingChain};
 
 /// The type of the action that ends a chain.
@@ -21,6 +22,9 @@ const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
 
 /// The type of the action that expires a whole chain.
 pub(crate) const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
+
+/// The type of the action that deletes records, payloads or names.
+const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
 
 /// Composes the receipt of an ended call. Receipts that a dead process left are composed again from
 /// their records: the same values always give the same text.
@@ -140,6 +144,26 @@ fn gone(chain_id: &str, sequence: u64, hash: Option<Hash>) -> Runtime<'_> {
         gone.insert("hash", hash);
     }
     gone
+}
+
+/// Composes the receipt that states what retention deleted.
+pub(crate) fn records_expired(issuance: Issuance<'_>, deleted: &[ExpiredData]) -> Link {
+    let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    let stated = |data: &ExpiredData| {
+        let mut stated = Runtime::new();
+        stated.insert("kind", data.kind.as_str());
+        stated.insert("reason", data.reason.as_str());
+        stated.insert("count", data.count);
+        let time = |microseconds| timestamp::read(microseconds).map(timestamp::text).ok();
+        let span = data.span_us.and_then(|(from, to)| time(from).zip(time(to)));
+        if let Some((from, to)) = span {
+            stated.insert("from", from);
+            stated.insert("to", to);
+        }
+        stated
+    };
+    runtime.insert("expired_records", deleted.iter().map(stated).collect::<Vec<_>>());
+    own(issuance, RECORDS_EXPIRED, (RiskLevel::Low, runtime), None, None)
 }
 
 /// Composes a receipt of an action of the ledger itself.

@@ -11,6 +11,7 @@ use crate::error::StoreError;
 use crate::keys;
 use crate::limits::NAMES_MAX;
 use crate::record::{CallEnd, CallStart, Payload, RecordAgent, RecordStatus};
+use crate::upkeep::{names, tally};
 use crate::write::journal;
 use crate::write::link::ChainRef;
 use crate::write::row::JournalRow;
@@ -20,6 +21,8 @@ use crate::write::row::JournalRow;
 pub(crate) struct Clerk {
     agents: HashMap<RecordAgent, i64>,
     targets: HashMap<Target, i64>,
+    /// The number of prunings of names that the cache has seen.
+    prunings: u64,
 }
 
 /// A further change in the transaction that files rows.
@@ -31,6 +34,8 @@ pub(crate) enum Consequence<'a> {
     Key(&'a str),
     /// The receipts of a chain expire.
     Expired(&'a str),
+    /// The deletions so far are stated.
+    DeletionsStated,
 }
 
 /// A change to a record: its chain, and its number among all changes.
@@ -71,6 +76,7 @@ impl Clerk {
         filing: &mut Filing<'_>,
         rows: &[JournalRow],
     ) -> Result<(), StoreError> {
+        self.forget_pruned(db)?;
         for row in rows {
             // A start whose end is among the same rows is filed with it.
             let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
@@ -99,10 +105,22 @@ impl Clerk {
             Ok(filing.changed)
         });
         // Numbers assigned in a failed transaction are void.
-        filed.inspect_err(|_| {
-            self.agents.clear();
-            self.targets.clear();
-        })
+        filed.inspect_err(|_| self.forget())
+    }
+
+    /// Forgets the numbers of names if any process has pruned some since.
+    fn forget_pruned(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let prunings = names::prunings(db)?;
+        if prunings != self.prunings {
+            self.forget();
+            self.prunings = prunings;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.agents.clear();
+        self.targets.clear();
     }
 
     /// Files a receipt of the ledger's own, which is composed within the transaction. Returns the
@@ -402,6 +420,7 @@ fn bring_about(
             db.execute("DELETE FROM receipts WHERE chain_id = ?1", [chain_id])?;
             db.execute("UPDATE chains SET status = 'expired' WHERE chain_id = ?1", [chain_id])?;
         }
+        Consequence::DeletionsStated => tally::clear(db)?,
     }
     Ok(())
 }

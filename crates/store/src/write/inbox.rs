@@ -128,6 +128,7 @@ fn is_optional(message: &Message) -> bool {
         | Message::Settle(_)
         | Message::Rotate(_)
         | Message::Checkpoint(_)
+        | Message::Retention
         | Message::Close(_) => false,
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Message {
     Rotate(RotationReply),
     /// Answered with the signed receipt of a new checkpoint.
     Checkpoint(CheckpointReply),
+    /// The rules of retention have changed.
+    Retention,
     /// Ends the chain and the thread.
     Close(CloseReply),
 }
@@ -45,6 +47,7 @@ impl Message {
             | Message::Settle(_)
             | Message::Rotate(_)
             | Message::Checkpoint(_)
+            | Message::Retention
             | Message::Close(_) => false,
         }
     }

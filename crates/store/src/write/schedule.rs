@@ -102,14 +102,18 @@ pub(crate) enum Precondition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upkeep {
     Done,
-    /// There is more to delete.
-    More,
+    /// There is more to delete after a pause.
+    More(Duration),
+    /// A receipt is to be issued, once no receipts are being signed.
+    Statement,
 }
 
 /// The writer's place in its turn, and the time at which upkeep is due.
 pub(crate) struct Schedule {
     step: Step,
     upkeep_at: Instant,
+    /// The next upkeep is not a mere deletion, and runs while no receipts are being signed.
+    upkeep_needs_rest: bool,
     /// Upkeep is due, and waits for the signer, which gets no more rows.
     upkeep_waits: bool,
     /// The same of a checkpoint.
@@ -159,7 +163,13 @@ impl Schedule {
     pub(crate) fn new(now: Instant) -> Schedule {
         // Not at once: startup is not the time for upkeep.
         let upkeep_at = now + RETENTION_PAUSE;
-        Schedule { step: Step::Refile, upkeep_at, upkeep_waits: false, checkpoint_waits: false }
+        Schedule {
+            step: Step::Refile,
+            upkeep_at,
+            upkeep_needs_rest: true,
+            upkeep_waits: false,
+            checkpoint_waits: false,
+        }
     }
 
     /// Returns the next action of this turn. A turn ends with `Rest` or `Close`.
@@ -267,23 +277,31 @@ impl Schedule {
         (is_requested || is_due) && !at.batches.is_signing()
     }
 
-    /// Reports whether upkeep runs now; it does not while receipts are being signed.
+    /// Reports whether upkeep runs now. A receipt of its own cannot be issued while others are being
+    /// signed.
     fn maintains(&mut self, at: &Situation, now: Instant) -> bool {
         if now < self.upkeep_at {
             return false;
         }
-        self.upkeep_waits = at.batches.is_signing();
+        self.upkeep_waits = self.upkeep_needs_rest && at.batches.is_signing();
         !self.upkeep_waits
     }
 
     /// Schedules the next upkeep: soon if there is more to do. Faults wait for the next round:
     /// keeping too much does no harm.
     pub(crate) fn maintained(&mut self, upkeep: Upkeep, now: Instant) {
-        self.upkeep_at = now
-            + match upkeep {
-                Upkeep::Done => RETENTION_EVERY,
-                Upkeep::More => RETENTION_PAUSE,
-            };
+        let (pause, needs_rest) = match upkeep {
+            Upkeep::Done => (RETENTION_EVERY, true),
+            Upkeep::More(pause) => (pause, false),
+            Upkeep::Statement => (Duration::ZERO, true),
+        };
+        self.upkeep_at = now + pause;
+        self.upkeep_needs_rest = needs_rest;
+    }
+
+    /// Makes upkeep due now.
+    pub(crate) fn hasten_upkeep(&mut self, now: Instant) {
+        self.upkeep_at = self.upkeep_at.min(now);
     }
 }
 
@@ -353,7 +371,7 @@ impl UnfiledRows {
 
 impl Batches {
     /// Reports whether rows are at the signer, or were returned by it.
-    fn is_signing(self) -> bool {
+    pub(crate) fn is_signing(self) -> bool {
         self.at_signer || self.is_signed
     }
 }

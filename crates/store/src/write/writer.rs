@@ -21,7 +21,7 @@ use crate::database::{settings, timestamp};
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::limits::{BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, FILE_AFTER};
-use crate::upkeep::retention::RetentionRules;
+use crate::upkeep::retention::Retention;
 use crate::write::anchor::Anchor;
 use crate::write::backlog::Backlog;
 use crate::write::chain::OpenChain;
@@ -47,7 +47,9 @@ pub(crate) struct Writer {
     pub(crate) health: Arc<Health>,
     pub(crate) on_failure: OnFailure,
     pub(crate) durability: Durability,
-    pub(crate) retention: RetentionRules,
+    pub(crate) retention: Retention,
+    /// The time of the latest recovery of what other processes left.
+    pub(crate) recovered_at: Option<Instant>,
     /// The number of the last change that readers can see.
     pub(crate) changes: watch::Sender<i64>,
     pub(crate) schedule: Schedule,
@@ -163,6 +165,7 @@ impl Writer {
     }
 
     fn close(mut self) {
+        self.retention.stop();
         let result = self.finish();
         if let Err(error) = &result {
             tracing::error!("cannot close the ledger: {error}");

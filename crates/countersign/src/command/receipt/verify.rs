@@ -1,6 +1,7 @@
 //! `countersign receipt verify`: the source of the receipts, the trusted keys, and the report. It
 //! only reads; `audit` decides whether a chain is intact.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -11,9 +12,11 @@ use receipt::PublicKey;
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use receipt::checkpoint::HeadLine;
-use store::read::{LedgerPlace, Reader, SIGNING_TIME_MAX};
+use serde::Deserialize;
+use store::read::{LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
+use super::overview::{Chains, Overview};
 use crate::cli::{Locations, Verify};
 use crate::command::export::with_ending;
 use crate::command::keys;
@@ -31,8 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> {
-    let format = args.output;
-    let reports = match (&args.file, &args.db) {
+    let (format, is_verbose) = (args.output, args.verbose);
+    let Verified { reports, overview, known } = match (&args.file, &args.db) {
         (Some(file), _) => {
             let file = file.clone();
             off_thread(move || of_export(&args, &file)).await?
@@ -45,16 +48,24 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
         (None, None) => of_home(place, args).await?,
     };
     let broken = broken(&reports);
-    output::print(format, &LedgerReport::new(reports), list)?;
+    let report = LedgerReport::new(reports);
+    output::print(format, &report, |report| summary(report, &overview, &known, is_verbose))?;
     match broken {
         None => Ok(()),
         Some(words) => Err(Failure::with_status(BROKEN, words)),
     }
 }
 
+/// The verdicts, and the facts for the summary.
+struct Verified {
+    reports: Vec<Report>,
+    overview: Overview,
+    known: Vec<PublicKey>,
+}
+
 /// Verifies the home's own ledger, which may be written meanwhile. Nothing is written here: what a
 /// dead process left in its journal stays there until a gate starts.
-async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure> {
+async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
     let home = Home::of(place).map_err(unchecked)?;
     let file = home.path().join(store::FILE);
     if !file.exists() {
@@ -79,10 +90,10 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure
             let folder = folder.clone();
             move || of_ledger(&args, &home, &file, LedgerPlace::Home(&folder))
         };
-        let reports = off_thread(verifying).await?;
-        let may_change = broken(&reports).is_some() && store::has_writer(&folder);
+        let verified = off_thread(verifying).await?;
+        let may_change = broken(&verified.reports).is_some() && store::has_writer(&folder);
         let Some(pause) = patience.take().filter(|_| may_change) else {
-            return Ok(reports);
+            return Ok(verified);
         };
         tokio::time::sleep(pause).await;
     }
@@ -101,8 +112,8 @@ fn of_ledger(
     home: &Home,
     file: &Path,
     place: LedgerPlace<'_>,
-) -> Result<Vec<Report>, Failure> {
-    let trusted = match &args.public_key {
+) -> Result<Verified, Failure> {
+    let known: Vec<PublicKey> = match &args.public_key {
         Some(file) => keys::in_file(file).map_err(unchecked)?,
         None => keys::in_home(home).map_err(unchecked)?.into_iter().map(|(_, key)| key).collect(),
     };
@@ -110,15 +121,18 @@ fn of_ledger(
         Failure::with_status(NOT_CHECKED, format!("'{}': {error}", file.display()))
     };
     let reader = Reader::open(file).map_err(fail)?;
-    let mut audit = audit(trusted, args)?;
+    let mut audit = audit(known.clone(), args)?;
     let mut progress = Progress::default();
     reader.audit(&mut audit, place, || progress.tick()).map_err(fail)?;
     progress.end();
-    finish(audit, args, file, |audit, expected| audit.finish(AuditScope::All, expected))
+    let mut overview = Overview::default();
+    reader.stamps(args.chain.as_deref(), |stamp| overview.add(stamp)).map_err(fail)?;
+    let ended = |audit: Audit, expected| audit.finish(AuditScope::All, expected);
+    Ok(Verified { reports: finish(audit, args, file, ended)?, overview, known })
 }
 
 /// Verifies an export: one receipt a line, in any order of chains.
-fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
+fn of_export(args: &Verify, file: &Path) -> Result<Verified, Failure> {
     let fail = |error: &dyn std::fmt::Display| {
         Failure::with_status(NOT_CHECKED, format!("cannot verify '{}': {error}", file.display()))
     };
@@ -127,8 +141,9 @@ fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
     if start.starts_with(SQLITE) {
         return Err(fail(&"the file is a ledger, not an export; pass it with --db"));
     }
-    let mut audit = audit(export_keys(args, file)?, args)?;
-    let mut progress = Progress::default();
+    let known = export_keys(args, file)?;
+    let mut audit = audit(known.clone(), args)?;
+    let (mut progress, mut overview) = (Progress::default(), Overview::default());
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -138,7 +153,14 @@ fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
             LINE_BYTES_MAX => return Err(fail(&"a line is too long to be a receipt")),
             _ => {}
         }
-        let text = String::from_utf8_lossy(&line);
+        let text = match std::str::from_utf8(&line) {
+            Ok(text) => Cow::Borrowed(text),
+            // Must not pass for a receipt that differs from it.
+            Err(_) => format!("(not UTF-8) {}", String::from_utf8_lossy(&line)).into(),
+        };
+        if let Some(stamp) = stamp(&text) {
+            overview.add(stamp);
+        }
         if !text.trim().is_empty() && audit.push(text.trim()).is_none() {
             return Err(fail(&"the file does not start with a receipt, so it is not an export"));
         }
@@ -148,7 +170,35 @@ fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
     if audit.is_empty() {
         return Err(fail(&"the file contains no receipts"));
     }
-    finish(audit, args, file, Audit::finish_export)
+    Ok(Verified { reports: finish(audit, args, file, Audit::finish_export)?, overview, known })
+}
+
+/// Reads what the overview needs of a receipt.
+fn stamp(text: &str) -> Option<ReceiptStamp> {
+    #[derive(Deserialize)]
+    struct Glance {
+        issuer: Issuer,
+        #[serde(rename = "issuanceDate")]
+        issued_at: String,
+        #[serde(rename = "credentialSubject")]
+        subject: Subject,
+    }
+    #[derive(Deserialize)]
+    struct Issuer {
+        id: String,
+    }
+    #[derive(Deserialize)]
+    struct Subject {
+        chain: Place,
+    }
+    #[derive(Deserialize)]
+    struct Place {
+        chain_id: String,
+        sequence: u64,
+    }
+    let glance: Glance = serde_json::from_str(text).ok()?;
+    let Place { chain_id, sequence } = glance.subject.chain;
+    Some(ReceiptStamp { chain_id, sequence, issuer: glance.issuer.id, issued_at: glance.issued_at })
 }
 
 fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
@@ -211,10 +261,28 @@ fn finish(
     Ok(outcome.reports)
 }
 
-fn list(report: &LedgerReport) -> String {
+/// Returns one line about all chains, and a table of those that are broken, or of all.
+fn summary(
+    report: &LedgerReport,
+    overview: &Overview,
+    known: &[PublicKey],
+    is_verbose: bool,
+) -> String {
     if report.chains.is_empty() {
         return "no receipts yet".to_owned();
     }
+    let chains = Chains {
+        all: report.chains.len() as u64,
+        broken: report.chains.iter().filter(|chain| !chain.valid).count() as u64,
+        receipts: report.receipts,
+    };
+    let line = overview.line(chains, known);
+    let shown = report.chains.iter().filter(|chain| is_verbose || !chain.valid);
+    let rows = list(shown);
+    if rows.is_empty() { line } else { format!("{line}\n{rows}") }
+}
+
+fn list<'a>(chains: impl Iterator<Item = &'a ChainReport>) -> String {
     let row = |chain: &ChainReport| {
         let status = match chain.status.as_str() {
             "unknown" => "not closed".to_owned(),
@@ -229,7 +297,10 @@ fn list(report: &LedgerReport) -> String {
         };
         vec![chain.chain_id.clone(), chain.length.to_string(), status, result]
     };
-    let rows: Vec<Vec<String>> = report.chains.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = chains.map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
     table(&["chain", "receipts", "status", "result"], &rows)
 }
 

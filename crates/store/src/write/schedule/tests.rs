@@ -336,7 +336,9 @@ fn upkeep_keeps_the_signer_idle_until_it_is_done() {
 #[test]
 fn upkeep_is_due_soon_where_there_is_more_to_do() {
     let start = Instant::now();
-    for (upkeep, pause) in [(Upkeep::Done, RETENTION_EVERY), (Upkeep::More, RETENTION_PAUSE)] {
+    for (upkeep, pause) in
+        [(Upkeep::Done, RETENTION_EVERY), (Upkeep::More(RETENTION_PAUSE), RETENTION_PAUSE)]
+    {
         let mut schedule = Schedule::new(start);
         schedule.maintained(upkeep, start);
         assert_eq!(schedule.rest(&CALM, start), pause);

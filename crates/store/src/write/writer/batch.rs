@@ -1,6 +1,7 @@
 //! Signing and filing: committed rows become rows of the tables, a batch at a time.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use receipt::key::SigningKey;
 
@@ -52,6 +53,10 @@ impl Writer {
                 self.health.set_progress(self.work.backlog.progress());
                 self.changes.send_replace(changed);
                 self.log_copy.look();
+                let bytes = rows.iter().map(JournalRow::bytes).sum();
+                if self.retention.count_filed(rows.len(), bytes) {
+                    self.schedule.hasten_upkeep(Instant::now());
+                }
                 if self.situation().begins_journal_anew() {
                     self.begin_journal_anew();
                 }

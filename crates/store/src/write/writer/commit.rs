@@ -43,7 +43,7 @@ impl Writer {
     }
 
     /// Reports whether the tables can be written without waiting for another process.
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         let _ = self.db.busy_timeout(Duration::ZERO);
         let free = transaction::whole(&self.db, |_| Ok(()));
         let _ = self.db.busy_timeout(BUSY_TIMEOUT);
@@ -58,7 +58,7 @@ impl Writer {
 
     /// Dispatches messages, and returns the entries to commit.
     fn sort(&mut self, messages: Vec<Message>) -> Vec<Submission> {
-        let Work { backlog, waiters, .. } = &mut self.work;
+        let Writer { work: Work { backlog, waiters, .. }, retention, schedule, .. } = self;
         let mut submissions = Vec::with_capacity(messages.len());
         for message in messages {
             match message {
@@ -69,6 +69,10 @@ impl Writer {
                 Message::Settle(reply) => waiters.settle(reply),
                 Message::Rotate(reply) => waiters.rotate(reply),
                 Message::Checkpoint(reply) => waiters.checkpoint(reply),
+                Message::Retention => {
+                    retention.begin_anew();
+                    schedule.hasten_upkeep(Instant::now());
+                }
                 Message::Close(reply) => waiters.close(reply),
             }
         }

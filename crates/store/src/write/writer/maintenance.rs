@@ -1,12 +1,16 @@
-//! Upkeep by the writer: by one process at a time, and not while receipts are being signed.
+//! Upkeep by the writer: by one process at a time, in small steps.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 
 use super::Writer;
 use crate::database::lock::Lock;
 use crate::error::StoreError;
+use crate::limits::{RETENTION_EVERY, RETENTION_PAUSE, RETENTION_REST_MAX};
 use crate::state;
-use crate::upkeep::expiry;
+use crate::upkeep::retention::RetentionStep;
+use crate::upkeep::{expiry, tally};
 use crate::write::chain::filed_end_of;
 use crate::write::compose;
 use crate::write::filing::Consequence;
@@ -19,28 +23,82 @@ impl Writer {
     pub(super) fn maintain(&mut self) {
         let upkeep = self.try_maintain().unwrap_or_else(|error| {
             tracing::warn!("cannot apply retention: {error}");
+            self.retention.begin_anew();
             Upkeep::Done
         });
         self.schedule.maintained(upkeep, Instant::now());
     }
 
-    /// Does the upkeep, unless another process is doing it.
+    /// Does a step of the upkeep, unless another process is doing one.
     fn try_maintain(&mut self) -> Result<Upkeep, StoreError> {
         let Some(_lock) = Lock::try_maintenance(&self.writers)? else {
-            return Ok(Upkeep::Done);
+            return Ok(Upkeep::More(RETENTION_PAUSE));
         };
-        if recovery::recover(&mut self.db, &self.home, &self.keys)? > 0 {
-            self.work.uncovered_since.get_or_insert_with(Instant::now);
+        if self.retention.is_new_round() {
+            self.recover_others()?;
         }
-        state::end_lost_runs(&self.db, &self.writers)?;
-        let more = self.retention.let_go(&mut self.db)?;
-        let expired = self.expire_chain()?;
-        Ok(if expired || more { Upkeep::More } else { Upkeep::Done })
+        if self.retention.is_stating() { self.end_round() } else { self.delete_some() }
     }
 
-    /// Expires one chain, if one is old enough.
+    /// Does a step of the round, unless callers would have to wait for another process.
+    fn delete_some(&mut self) -> Result<Upkeep, StoreError> {
+        if self.health.is_failing() || !self.is_free() {
+            return Ok(Upkeep::More(RETENTION_REST_MAX));
+        }
+        let step = self.retention.step(&self.db, Timestamp::now())?;
+        self.log_copy.look();
+        Ok(match step {
+            RetentionStep::More(pause) => Upkeep::More(pause),
+            RetentionStep::Ended => Upkeep::Statement,
+        })
+    }
+
+    /// Issues the receipts of a round, for which the signer must be idle.
+    fn end_round(&mut self) -> Result<Upkeep, StoreError> {
+        if self.work.backlog.batches().is_signing() {
+            return Ok(Upkeep::Statement);
+        }
+        self.state_deletions()?;
+        if self.expire_chain()? {
+            return Ok(Upkeep::Statement);
+        }
+        self.retention.end_round(Instant::now());
+        Ok(Upkeep::Done)
+    }
+
+    /// Closes chains and runs whose process is gone, every ten minutes however often rounds begin.
+    fn recover_others(&mut self) -> Result<(), StoreError> {
+        let is_due = |at: Instant| at.elapsed() + Duration::from_secs(1) > RETENTION_EVERY;
+        if self.recovered_at.is_none_or(is_due) {
+            if recovery::recover(&mut self.db, &self.home, &self.keys)? > 0 {
+                self.work.uncovered_since.get_or_insert_with(Instant::now);
+            }
+            state::end_lost_runs(&self.db, &self.writers)?;
+            self.recovered_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Signs what retention has deleted since the last statement, by this process or another.
+    fn state_deletions(&mut self) -> Result<(), StoreError> {
+        let deleted = tally::unstated(&self.db)?;
+        if deleted.is_empty() {
+            return Ok(());
+        }
+        self.issue(Consequence::DeletionsStated, |issuance| {
+            Ok(compose::records_expired(issuance, &deleted))
+        })?;
+        for data in &deleted {
+            let (kind, reason) = (data.kind.as_str(), data.reason.as_str());
+            tracing::info!(kind, reason, count = data.count, "deleted old data");
+        }
+        Ok(())
+    }
+
+    /// Expires one chain, if one is old enough and the clock can be trusted.
     fn expire_chain(&mut self) -> Result<bool, StoreError> {
-        let Some(chain_id) = self.retention.expired_chain(&self.db)? else {
+        let rules = self.retention.rules_in_effect();
+        let Some(chain_id) = rules.map_or(Ok(None), |rules| rules.expired_chain(&self.db))? else {
             return Ok(false);
         };
         if heads::set_damaged_aside(&self.db, &self.home, &chain_id)? {
