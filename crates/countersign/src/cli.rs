@@ -1,6 +1,7 @@
 //! The words of the command line, and nothing of what they do.
 
 mod activity;
+mod ledger;
 mod plugin;
 mod receipt;
 mod run;
@@ -18,6 +19,7 @@ use domain::ledger::contention::ContentionKind;
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
+pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
@@ -147,6 +149,11 @@ pub(crate) enum Command {
     Receipt {
         #[command(subcommand)]
         verb: Receipt,
+    },
+    /// Check or repair the ledger
+    Ledger {
+        #[command(subcommand)]
+        verb: Ledger,
     },
     /// Show or rotate the key that signs receipts
     Keys {

@@ -10,6 +10,7 @@ pub(crate) mod demo;
 mod export;
 pub(crate) mod hook;
 pub(crate) mod keys;
+pub(crate) mod ledger;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_serve;

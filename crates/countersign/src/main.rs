@@ -89,6 +89,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Activity { verb } => command::activity::run(&place, verb).await,
         Command::Runs { verb } => command::runs::run(&place, verb).await,
         Command::Receipt { verb } => command::receipt::run(&place, verb).await,
+        Command::Ledger { verb } => command::ledger::run(&place, verb).await,
         Command::Keys { verb } => command::keys::run(&place, verb).await,
         Command::Contention(args) => command::contention::run(&place, args).await,
         Command::Config { verb } => command::config::run(&place, verb).await,

@@ -2,22 +2,25 @@
 //! writer turns it into a draft and commits that to the journal as a row; the signer signs the
 //! row's receipt, and the clerk files the row into the queryable tables.
 
+pub(crate) mod adoption;
 mod backlog;
-mod chain;
+pub(crate) mod chain;
 pub(crate) mod checkpoint;
 mod columns;
 mod commit;
-mod compose;
+pub(crate) mod compose;
 mod draft;
 mod drafts;
-mod filing;
+pub(crate) mod filing;
 pub(crate) mod health;
 pub(crate) mod inbox;
-mod journal;
-mod link;
+pub(crate) mod journal;
+pub(crate) mod link;
 pub(crate) mod message;
+mod pending;
 pub(crate) mod recovery;
-mod row;
+pub(crate) mod repair;
+pub(crate) mod row;
 pub(crate) mod schedule;
 pub(crate) mod signer;
 mod waiters;

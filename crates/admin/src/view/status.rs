@@ -44,6 +44,9 @@ pub struct LedgerState {
     pub queue: usize,
     #[schema(required)]
     pub last_error: Option<String>,
+    /// Losses and repairs that an operator must know of.
+    #[serde(default)]
+    pub notices: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -78,6 +81,7 @@ impl From<&LedgerHealth> for LedgerState {
             last_hash: ledger.last_hash.map(|hash| hash.to_string()),
             queue: ledger.queue,
             last_error: ledger.fault.as_ref().map(ToString::to_string),
+            notices: ledger.notices.clone(),
         }
     }
 }

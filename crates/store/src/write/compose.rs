@@ -116,7 +116,7 @@ pub(crate) fn expired(issuance: Issuance<'_>, chain_id: &str, last: ChainEnd) ->
 }
 
 /// Composes a receipt of an action of the ledger itself.
-fn own(
+pub(crate) fn own(
     issuance: Issuance<'_>,
     action_type: &str,
     (risk, runtime): (RiskLevel, Runtime<'_>),
@@ -218,7 +218,7 @@ fn error_text(ended: &CallEnd) -> Option<String> {
     }
 }
 
-fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
+pub(crate) fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
     let mut chain = Runtime::new();
     chain.insert("chain_id", &*preceding.chain_id);
     chain.insert("sequence", preceding.sequence);

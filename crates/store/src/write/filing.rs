@@ -27,6 +27,8 @@ pub(crate) struct Clerk {
 pub(crate) enum Consequence<'a> {
     Nothing,
     Closed(Termination),
+    /// The chain ends as interrupted, and takes the rest of this one, which cannot be signed.
+    ClosedInstead(i64),
     /// Another key signs from here on; its fingerprint.
     Key(&'a str),
     /// The receipts of a chain expire.
@@ -239,6 +241,27 @@ impl<'a> Filing<'a> {
     }
 }
 
+/// Reports whether a call was filed when it started and has not been ended.
+pub(crate) fn is_pending(db: &Connection, id: &str) -> Result<bool, StoreError> {
+    let words = "SELECT 1 FROM activity WHERE id = ?1 AND status = 'pending' AND receipt_id IS NULL";
+    Ok(db.prepare_cached(words)?.exists([id])?)
+}
+
+/// Reports whether the receipt of a call has been filed.
+pub(crate) fn has_receipt(db: &Connection, call: &str) -> Result<bool, StoreError> {
+    let words = "SELECT 1 FROM receipts WHERE id = ?1";
+    Ok(db.prepare_cached(words)?.exists([receipt_id(call)])?)
+}
+
+/// Adds to the records of calls the names of their receipts, which were in the tables before them.
+pub(crate) fn name_receipts(db: &Connection, calls: &[String]) -> Result<(), StoreError> {
+    for call in calls {
+        let words = "UPDATE activity SET receipt_id = ?2 WHERE id = ?1 AND receipt_id IS NULL";
+        db.prepare_cached(words)?.execute([call, &receipt_id(call)])?;
+    }
+    Ok(())
+}
+
 /// Returns the id of a call's receipt.
 pub(crate) fn receipt_id(call: &str) -> String {
     format!("urn:receipt:{call}")
@@ -363,6 +386,11 @@ fn bring_about(
                 params![chain.number, termination.as_str()],
             )?;
             journal::clear(db, chain.number)?;
+        }
+        Consequence::ClosedInstead(other) => {
+            bring_about(db, chain, Consequence::Closed(Termination::Interrupted))?;
+            db.execute("UPDATE chains SET status = 'unclosed' WHERE chain = ?1", [other])?;
+            journal::clear(db, other)?;
         }
         Consequence::Key(fingerprint) => {
             db.execute(

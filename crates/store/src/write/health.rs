@@ -31,9 +31,21 @@ pub struct LedgerHealth {
     pub filed: u64,
     /// Failed writes since the start.
     pub failures: u64,
+    /// What an operator must know of the ledger's past: losses and repairs.
+    pub notices: Vec<String>,
 }
 
 impl Health {
+    pub(crate) fn with(notices: Vec<String>) -> Health {
+        Health(Mutex::new(LedgerHealth { notices, ..LedgerHealth::default() }))
+    }
+
+    pub(crate) fn add_notices(&self, notices: Vec<String>) {
+        if !notices.is_empty() {
+            self.lock().notices.extend(notices);
+        }
+    }
+
     pub(crate) fn now(&self) -> LedgerHealth {
         self.lock().clone()
     }

@@ -60,6 +60,8 @@ pub(crate) struct Work {
     drafts: Drafts,
     backlog: Backlog,
     waiters: Waiters,
+    /// The journal is begun anew as soon as possible: it was deleted, or another key signs.
+    is_journal_due: bool,
 }
 
 /// The end of a turn.
@@ -112,6 +114,7 @@ impl Writer {
         Situation {
             durability: self.durability,
             journal_bytes: chain.as_ref().map(|chain| chain.journal.length()),
+            is_journal_due: self.work.is_journal_due,
             queued: drafts.queued(),
             held_until: drafts.due(),
             is_failing: self.health.is_failing(),

@@ -7,6 +7,7 @@ use crate::database::lock::Lock;
 use crate::error::StoreError;
 use crate::state;
 use crate::upkeep::expiry;
+use crate::write::adoption::Adoption;
 use crate::write::chain::filed_end_of;
 use crate::write::compose;
 use crate::write::filing::Consequence;
@@ -28,7 +29,9 @@ impl Writer {
         let Some(_lock) = Lock::try_maintenance(&self.writers)? else {
             return Ok(Upkeep::Done);
         };
-        recovery::recover(&mut self.db, &self.writers, &self.keys)?;
+        let recovered =
+            recovery::recover(&mut self.db, &self.writers, &self.keys, Adoption::Intact)?;
+        self.health.add_notices(recovered.faults);
         state::end_lost_runs(&self.db, &self.writers)?;
         let more = self.retention.let_go(&mut self.db)?;
         let expired = self.expire_chain()?;
