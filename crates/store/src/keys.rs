@@ -126,6 +126,9 @@ pub(crate) fn used(dir: &Path) -> Vec<String> {
 }
 
 fn mark(dir: &Path, fingerprint: &str) -> Result<(), StoreError> {
+    // One process at a time: the others would overwrite what this one adds.
+    let folder = File::open(dir).map_err(|error| unusable(dir, error))?;
+    folder.lock().map_err(|error| unusable(dir, error))?;
     let mut keys = used(dir);
     if keys.iter().any(|known| known == fingerprint) {
         return Ok(());

@@ -36,13 +36,14 @@ pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
         let words = format!("a process writes chain {chain}: stop all gates of this home first");
         return Err(StoreError::Write(words));
     }
-    let mut done = Vec::new();
+    let mut done: Vec<String> = doubts::of_files(home).into_iter().collect();
     let (mut db, is_new) = database(home, &mut done)?;
     let doubts = doubts::of_tables(&db, home)?;
     let is_doubtful = is_new || !doubts.is_empty();
-    done.extend(doubts.iter().map(|doubt| format!("missing: {doubt}")));
     if is_new {
         done.extend(rebuild::from_copies(&db, home)?);
+    } else {
+        done.extend(doubts.iter().map(|doubt| format!("the database is older: {doubt}")));
     }
     let mut keys = signing_keys(&db, home, &mut done)?;
     let recovered = recovery::recover(&mut db, &writers, &keys, Adoption::All)?;

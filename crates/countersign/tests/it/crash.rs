@@ -414,5 +414,5 @@ async fn long_killed_processes_of_every_kind_lose_nothing_they_confirmed() {
         assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stdout));
         gate.restart().await;
     }
-    eprintln!("{rounds} rounds, {} confirmed, 0 lost", all.len());
+    println!("{rounds} rounds, {} confirmed, 0 lost", all.len());
 }

@@ -33,7 +33,7 @@ async fn gate() -> Gate {
 async fn used_home() -> Gate {
     let mut gate = gate().await;
     let dir = gate.dir.path();
-    for decision in [&["tools", "disable", "s:delete"][..], &["token", "create", "agent"]] {
+    for decision in [&["tools", "disable", "s:delete"][..], &["token", "create", "agent", "--operations", "read"]] {
         let output = run(dir, decision).await;
         assert!(output.status.success(), "{}", stderr(&output));
     }
@@ -232,4 +232,74 @@ async fn a_broken_chain_does_not_end_the_check_of_the_others() {
     let report = check(gate.dir.path(), 1).await;
     assert_eq!(report["chains"]["broken"], 1, "{report}");
     assert!(report["chains"]["intact"].as_u64().unwrap() >= 1, "{report}");
+}
+
+/// The size of a ledger in the long run; otherwise it is small.
+const MANY: usize = 1_000_000;
+
+#[tokio::test]
+async fn long_check_of_a_million_records_reports_its_progress() {
+    let records = if testkit::run::is_long() { MANY } else { 2_000 };
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let rules = domain::config::Ledger { max_records: u32::MAX, max_size_mb: 100_000, ..Default::default() };
+    let store = store::Store::open(&home, &rules).unwrap();
+    let begun = std::time::Instant::now();
+    let mut commits = Vec::new();
+    for number in 0..records {
+        commits.push(store.append(call(number)));
+        if commits.len() == 1_000 {
+            for commit in commits.drain(..) {
+                commit.await.unwrap();
+            }
+            store.settled().await;
+        }
+    }
+    store.close().await.unwrap();
+    drop(store);
+    println!("{records} records written in {:.1} s", begun.elapsed().as_secs_f64());
+    let begun = std::time::Instant::now();
+    let output = testkit::program::program(dir.path()).args(["ledger", "check"]).output().await;
+    let output = output.unwrap();
+    println!("checked in {:.1} s", begun.elapsed().as_secs_f64());
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    assert!(stdout(&output).contains(&format!("{} receipts", records + 1)), "{}", stdout(&output));
+    if records == MANY {
+        assert!(stderr(&output).contains("receipts verified"), "{}", stderr(&output));
+    }
+}
+
+/// Returns a call with a receipt of the usual size.
+fn call(number: usize) -> store::Entry {
+    let id = uuid::Uuid::now_v7().to_string();
+    let start = store::CallStart {
+        id: id.clone(),
+        kind: store::RecordKind::ToolCall,
+        source: "mcp".into(),
+        surface: "mcp".into(),
+        server: format!("server{}", number % 50),
+        tool: format!("tool{}", number % 20),
+        agent: store::RecordAgent::default(),
+        session: Some(format!("session{}", number / 500)),
+        request_id: Some(number.to_string()),
+        at: jiff::Timestamp::now(),
+        variant: Some("call_tool_read".into()),
+        declared: Some("read".into()),
+        sensitivity: Some("unknown".into()),
+        reason: Some("a reason of the usual length, such as agents give".to_owned()),
+        effective: Some(domain::tool::Class::Read),
+        unverified: false,
+        warnings: Vec::new(),
+        target: None,
+        trace_id: None,
+        arguments: store::Payload::default(),
+        action: store::ReceiptAction {
+            kind: "data.api.read".into(),
+            risk: receipt::RiskLevel::Low,
+            correlation_id: None,
+        },
+        outside: None,
+    };
+    store::Entry::Whole(Box::new(start), Box::new(store::CallEnd::at_once(id)))
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use receipt::PublicKey;
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
-use rusqlite::{Connection, params};
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, OpenFlags, params};
 use serde_json::Value;
 
 use crate::database::{FILE, WRITERS, timestamp, transaction};
@@ -47,38 +48,62 @@ pub(super) fn set_database_aside(home: &Path) -> Result<PathBuf, StoreError> {
 
 /// Copies the rows of a damaged database that can be read; returns what was copied, in words.
 pub(super) fn from_damaged(db: &Connection, aside: &Path) -> Result<Vec<String>, StoreError> {
-    let path = aside.to_string_lossy();
-    if db.execute("ATTACH DATABASE ?1 AS aside", [&*path]).is_err() {
-        return Ok(vec!["nothing of the damaged database can be read".to_owned()]);
-    }
+    let nothing = || vec!["nothing of the damaged database can be read".to_owned()];
+    let Ok(damaged) = Connection::open_with_flags(aside, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
+        return Ok(nothing());
+    };
     let mut words = Vec::new();
     for table in TABLES {
-        let all = format!("INSERT OR REPLACE INTO main.{table} SELECT * FROM aside.{table}");
-        let copied = match transaction::whole(db, |db| Ok(db.execute(&all, [])?)) {
-            Ok(copied) => copied,
-            Err(_) => row_by_row(db, table),
-        };
+        let copied = transaction::whole(db, |db| Ok(copy_table(db, &damaged, table)))?;
         if copied > 0 {
             words.push(format!("recovered {copied} rows of '{table}' from the damaged database"));
         }
     }
-    let _ = db.execute_batch("DETACH DATABASE aside");
-    if words.is_empty() {
-        words.push("nothing of the damaged database can be read".to_owned());
-    }
-    Ok(words)
+    Ok(if words.is_empty() { nothing() } else { words })
 }
 
-/// Copies each row that can be read, by its number.
-fn row_by_row(db: &Connection, table: &str) -> usize {
-    let last = format!("SELECT max(rowid) FROM aside.{table}");
-    let last: i64 = db.query_row(&last, [], |row| row.get(0)).unwrap_or(0);
-    let one = format!("INSERT OR IGNORE INTO main.{table} SELECT * FROM aside.{table} WHERE rowid = ?1");
-    let copied = transaction::whole(db, |db| {
-        let mut statement = db.prepare(&one)?;
-        Ok((1..=last).filter_map(|number| statement.execute([number]).ok()).sum())
-    });
-    copied.unwrap_or(0)
+/// Copies the rows of a table in their order, and after a fault each one by its number.
+fn copy_table(db: &Connection, damaged: &Connection, table: &str) -> usize {
+    let all = format!("SELECT * FROM {table}");
+    let one = format!("SELECT * FROM {table} WHERE rowid = ?1");
+    let last = format!("SELECT max(rowid) FROM {table}");
+    match copy_rows(db, damaged, table, (&all, None)) {
+        (copied, true) => copied,
+        (mut copied, false) => {
+            let last: i64 = damaged.query_row(&last, [], |row| row.get(0)).unwrap_or(0);
+            for number in 1..=last {
+                copied += copy_rows(db, damaged, table, (&one, Some(number))).0;
+            }
+            copied
+        }
+    }
+}
+
+/// Copies the rows that a query finds; returns how many, and whether it came to its end.
+fn copy_rows(
+    db: &Connection,
+    damaged: &Connection,
+    table: &str,
+    (query, number): (&str, Option<i64>),
+) -> (usize, bool) {
+    let mut copied = 0;
+    let mut copy = || -> rusqlite::Result<()> {
+        let mut statement = damaged.prepare_cached(query)?;
+        let columns = statement.column_count();
+        let places = vec!["?"; columns].join(", ");
+        let insert = format!("INSERT OR REPLACE INTO {table} VALUES ({places})");
+        let mut rows = statement.query(rusqlite::params_from_iter(number))?;
+        while let Some(row) = rows.next()? {
+            let values: Vec<SqlValue> =
+                (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+            // A row that the new tables refuse is damaged too.
+            let inserted = db.prepare_cached(&insert)?.execute(rusqlite::params_from_iter(values));
+            copied += inserted.unwrap_or(0);
+        }
+        Ok(())
+    };
+    let is_whole = copy().is_ok();
+    (copied, is_whole)
 }
 
 /// Adds the receipts of every copy of a chain that a key of this home signed; returns what was

@@ -195,11 +195,18 @@ impl Decisions {
         )?
         .into_iter()
         .collect();
+        let definitions: HashMap<String, String> = rows(
+            db,
+            "SELECT name, added FROM servers WHERE added IS NOT NULL",
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?
+        .into_iter()
+        .collect();
         for table in ["servers", "items", "switches", "tokens", "trusted_files"] {
             db.execute(&format!("DELETE FROM {table}"), [])?;
         }
         for server in &self.servers {
-            server.insert(db)?;
+            server.insert(db, definitions.get(&server.name))?;
         }
         for KeptSwitch { server, tool } in &self.switched_off {
             db.execute("INSERT INTO switches (server, tool) VALUES (?1, ?2)", [server, tool])?;
@@ -224,7 +231,8 @@ impl Decisions {
         settings::set(db, LOST, self.lost_at.as_deref().unwrap_or_default())?;
         db.execute("UPDATE state SET version = version + 1", [])?;
         let withheld = self.servers.iter().filter(|server| server.is_withheld);
-        Ok(withheld.map(|server| server.name.clone()).collect())
+        let names = withheld.map(|server| server.name.clone());
+        Ok(names.filter(|name| !definitions.contains_key(name)).collect())
     }
 }
 
@@ -268,18 +276,21 @@ fn has_secrets(definition: &str) -> bool {
 }
 
 impl KeptServer {
-    fn insert(&self, db: &Connection) -> Result<(), StoreError> {
+    /// Inserts the server; `known` is the definition that the tables have.
+    fn insert(&self, db: &Connection, known: Option<&String>) -> Result<(), StoreError> {
+        let added = if self.is_withheld { known } else { self.added.as_ref() };
         // Without its definition, nothing is known that could be approved.
-        let approved = self.approved.as_ref().filter(|_| !self.is_withheld);
+        let is_unknown = self.is_withheld && added.is_none();
+        let approved = self.approved.as_ref().filter(|_| !is_unknown);
         db.execute(
             "INSERT INTO servers (name, added, disabled, quarantined, approved, program,
                has_baseline)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 self.name,
-                self.added,
+                added,
                 self.disabled,
-                self.quarantined || self.is_withheld,
+                self.quarantined || is_unknown,
                 approved,
                 self.program,
                 self.has_baseline,

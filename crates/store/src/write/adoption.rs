@@ -2,7 +2,7 @@
 //! A journal that loses nothing by it is adopted at the next start; any other one shows that more
 //! is missing, and waits for a person's decision to repair the ledger.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
@@ -24,8 +24,6 @@ pub(crate) enum Adoption {
 /// A chain that has a journal and is not in the tables.
 pub(crate) struct UnknownChain {
     pub(crate) id: String,
-    /// The number of entries that can be read.
-    pub(crate) entries: usize,
     /// What is missing besides, in words.
     pub(crate) missing: Option<String>,
 }
@@ -43,7 +41,7 @@ pub(crate) fn unknown(db: &Connection, writers: &Path) -> Result<Vec<UnknownChai
             continue;
         }
         let missing = missing(db, writers, &scan, &ids)?;
-        unknown.push(UnknownChain { id: id.clone(), entries: scan.rows.len(), missing });
+        unknown.push(UnknownChain { id: id.clone(), missing });
     }
     Ok(unknown)
 }
@@ -79,8 +77,8 @@ fn substitute(id: &str) -> Header {
     Header::new(HeaderFacts { chain: id, key, opened_at, pid: 0, preceding: None })
 }
 
-fn unlisted(db: &Connection, writers: &Path) -> Result<HashSet<String>, StoreError> {
-    let mut unlisted = HashSet::new();
+fn unlisted(db: &Connection, writers: &Path) -> Result<BTreeSet<String>, StoreError> {
+    let mut unlisted = BTreeSet::new();
     for id in journal::chains(writers) {
         if !is_listed(db, &id)? {
             unlisted.insert(id);
@@ -98,7 +96,7 @@ fn missing(
     db: &Connection,
     writers: &Path,
     scan: &Scan,
-    unlisted: &HashSet<String>,
+    unlisted: &BTreeSet<String>,
 ) -> Result<Option<String>, StoreError> {
     let Some(header) = &scan.header else {
         return Ok(Some("its journal has no header".to_owned()));

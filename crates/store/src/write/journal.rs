@@ -26,7 +26,6 @@ pub(crate) struct Remnant {
     pub(crate) unfiled: Vec<JournalRow>,
     /// The starts without an end in the journal, by entry; some may have ended nevertheless.
     pub(crate) starts: Vec<OpenStart>,
-    pub(crate) header: Option<Header>,
     pub(crate) damaged: Vec<DamagedLine>,
     /// Entries that were committed, not filed, and cannot be read.
     pub(crate) lost: LostEntries,
@@ -50,10 +49,10 @@ impl Remnant {
         let mut rows = table::read(db, chain)?;
         // Entries of an older program are in its table, not in a file.
         let lost = if rows.is_empty() { scan.lost_after(filed) } else { LostEntries::default() };
-        let Scan { header, rows: read, damaged, .. } = scan;
+        let Scan { rows: read, damaged, .. } = scan;
         rows.extend(read);
         let sorted = Remnant::of(rows, filed);
-        Ok(Remnant { header, damaged, lost, ..sorted })
+        Ok(Remnant { damaged, lost, ..sorted })
     }
 
     /// Sorts rows that were filed up to an entry.
@@ -79,7 +78,6 @@ impl Remnant {
         }
         let mut starts: Vec<_> = starts.into_values().collect();
         starts.sort_by_key(|start| start.entry);
-        let (header, damaged, lost) = (None, Vec::new(), LostEntries::default());
-        Remnant { unfiled, starts, header, damaged, lost }
+        Remnant { unfiled, starts, damaged: Vec::new(), lost: LostEntries::default() }
     }
 }

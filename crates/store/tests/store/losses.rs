@@ -174,6 +174,8 @@ async fn a_home_whose_database_is_gone_is_not_begun_anew() {
         let repairs = repairs(&look);
         assert_eq!(repairs.len(), 1, "the journal had everything: {repairs:?}");
         assert_eq!(repairs[0]["subject"], "ledger");
+        let again = store::repair::repair(home.path()).unwrap();
+        assert!(again.len() == 1 && again[0].contains("ended the notice"), "{again:?}");
         assert_eq!(store::repair::repair(home.path()).unwrap(), Vec::<String>::new());
     }
 }
@@ -200,9 +202,12 @@ async fn a_database_older_than_the_keys_or_a_journal_is_not_used() {
     let store = home.open();
     let (lost, _) = call(&store, Class::Write).await.unwrap();
     store.rotate_key().await.unwrap();
-    let (kept, _) = call(&store, Class::Write).await.unwrap();
+    call(&store, Class::Write).await.unwrap();
     store.settled().await;
+    let holder = foreign(&home);
+    let (kept, _) = call(&store, Class::Read).await.unwrap();
     let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
     remove_database(copy.path());
     fs::write(copy.path().join(store::FILE), &old).unwrap();
     let words = refusal(copy.path());
