@@ -149,10 +149,22 @@ fn of_head(
         .query_row([chain_id], |row| row.get(0))
         .optional()?;
     let found = end_of(db, writers, chain_id)?.sequence;
-    let is_gone = status.as_deref() != Some("expired") && found < *length;
+    let is_short = status.as_deref() != Some("expired") && found < *length;
+    // Recovery signs for entries that are damaged in the journal.
+    let is_gone = is_short && found + damaged(db, writers, chain_id)? < *length;
     Ok(is_gone.then(|| {
         format!("chain {chain_id} has {found} receipts, but {length} at the last checkpoint")
     }))
+}
+
+/// Returns the number of entries in the journal of a chain that can no longer be read.
+fn damaged(db: &Connection, writers: &Path, chain_id: &str) -> Result<u64, StoreError> {
+    let filed: Option<i64> = db
+        .prepare_cached("SELECT filed FROM chains WHERE chain_id = ?1")?
+        .query_row([chain_id], |row| row.get(0))
+        .optional()?;
+    let scan = journal::scan(writers, chain_id).filter(|scan| !scan.damaged.is_empty());
+    Ok(scan.map_or(0, |scan| scan.lost_after(filed.unwrap_or(0)).count()))
 }
 
 /// The newest checkpoint of a home, as far as its file tells.

@@ -158,8 +158,8 @@ pub(crate) fn count(dir: &Path) -> usize {
 
 /// Loads the key that the ledger names.
 pub(crate) fn current(dir: &Path, db: &Connection) -> Result<SigningKey, StoreError> {
-    let fingerprint = named(db)?
-        .ok_or_else(|| StoreError::Key("the ledger names no signing key".to_owned()))?;
+    let fingerprint =
+        named(db)?.ok_or_else(|| StoreError::Key("the ledger names no signing key".to_owned()))?;
     load(dir, &fingerprint)
 }
 

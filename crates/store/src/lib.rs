@@ -41,7 +41,7 @@ pub use write::{Commit, LedgerHealth, Safety};
 
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
-use crate::doubts::KEYS;
+use crate::doubts::{CHECKPOINT, KEYS};
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
@@ -273,7 +273,7 @@ fn create_writers(writers: &Path) -> Result<(), StoreError> {
 struct Prepared {
     db: Connection,
     keys: Keys,
-    /// What an operator must know of it.
+    /// Losses and repairs that an operator must know of.
     notices: Vec<String>,
 }
 
@@ -303,6 +303,10 @@ fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepar
                 tracing::info!(chains, "closed chains that an earlier process left open");
             }
             notices.extend(recovered.faults);
+            if recovered.lost > 0 && home.join(CHECKPOINT).exists() {
+                // It names receipts that a signed account of their loss has replaced.
+                notices.push(repair::set_aside(home, CHECKPOINT)?);
+            }
         }
         // Recovery can run later; until then the ledger cannot be written either.
         Err(StoreError::Write(reason)) => tracing::error!("cannot recover the ledger: {reason}"),

@@ -48,7 +48,8 @@ pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
     let mut keys = signing_keys(&db, home, &mut done)?;
     let recovered = recovery::recover(&mut db, &writers, &keys, Adoption::All)?;
     done.extend(words(&recovered));
-    if !doubts.is_empty() && home.join(CHECKPOINT).exists() {
+    let is_past = !doubts.is_empty() || recovered.lost > 0;
+    if is_past && home.join(CHECKPOINT).exists() {
         done.push(set_aside(home, CHECKPOINT)?);
     }
     let was_lost = decisions::lost_at(&db)?.is_some();
@@ -105,11 +106,7 @@ fn database(home: &Path, done: &mut Vec<String>) -> Result<(Connection, bool), S
 }
 
 /// Opens the key that signed last. If its secret half is gone, takes another or makes one.
-fn signing_keys(
-    db: &Connection,
-    home: &Path,
-    done: &mut Vec<String>,
-) -> Result<Keys, StoreError> {
+fn signing_keys(db: &Connection, home: &Path, done: &mut Vec<String>) -> Result<Keys, StoreError> {
     let folder = home.join(KEYS);
     let last = keys::used(&folder).pop().or(keys::named(db)?);
     match last {
@@ -133,7 +130,7 @@ fn words(recovered: &Recovered) -> Vec<String> {
 }
 
 /// Renames a file of the home, so that it is kept and no longer used.
-fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
+pub(crate) fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
     let kept = format!("{name}.aside-{}", timestamp::now().replace(':', ""));
     fs::rename(home.join(name), home.join(&kept))
         .map_err(|error| StoreError::Write(format!("cannot set '{name}' aside: {error}")))?;
@@ -141,12 +138,7 @@ fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
 }
 
 /// Signs an account of the repair, in a chain of its own.
-fn sign(
-    db: &Connection,
-    home: &Path,
-    keys: &mut Keys,
-    done: &[String],
-) -> Result<(), StoreError> {
+fn sign(db: &Connection, home: &Path, keys: &mut Keys, done: &[String]) -> Result<(), StoreError> {
     let chain = OpenChain::open(db, &home.join(WRITERS), keys.current(), Durability::Disk)?;
     let mut account = Runtime::new();
     account.insert("subject", "ledger");

@@ -17,7 +17,7 @@ use crate::write::journal::{self, DAMAGED_ENDING};
 /// The faults of the file that are reported; more of the same help nobody.
 const INTEGRITY_FAULTS_MAX: u32 = 20;
 
-/// What is known of a home's ledger.
+/// The state of a home's ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     pub database: FileState,
@@ -101,7 +101,8 @@ impl Survey {
                 Some(db)
             }
             Ok((_, false)) => {
-                let words = "it has the format of another version: start the gate once to migrate it";
+                let words =
+                    "it has the format of another version: start the gate once to migrate it";
                 self.database = FileState::Invalid(words.to_owned());
                 self.notes.push(format!("the database was not examined: {words}"));
                 None
@@ -163,14 +164,22 @@ impl Survey {
                 ));
             }
             let unfiled = filed.map(|_| unfiled);
-            self.journals.push(JournalState { chain_id, is_alive, entries, damaged, unfiled, lost });
+            self.journals.push(JournalState {
+                chain_id,
+                is_alive,
+                entries,
+                damaged,
+                unfiled,
+                lost,
+            });
         }
     }
 
     fn examine_set_aside(&mut self, home: &Path) {
         let files = std::fs::read_dir(home.join(WRITERS)).into_iter().flatten().flatten();
         let paths = files.map(|file| file.path());
-        let damaged = paths.filter(|path| path.extension().is_some_and(|end| end == DAMAGED_ENDING));
+        let damaged =
+            paths.filter(|path| path.extension().is_some_and(|end| end == DAMAGED_ENDING));
         let names = damaged.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
         self.set_aside = names.collect();
         self.set_aside.sort_unstable();
@@ -201,7 +210,8 @@ impl Survey {
                 FileState::Missing
             }
             DecisionsFile::Invalid(why) => {
-                self.faults.push(format!("the copy of the operators' decisions is not trusted: {why}"));
+                self.faults
+                    .push(format!("the copy of the operators' decisions is not trusted: {why}"));
                 FileState::Invalid(why)
             }
             DecisionsFile::Valid(kept) => {

@@ -7,8 +7,10 @@ use super::Format;
 #[derive(Subcommand)]
 pub(crate) enum Ledger {
     /// Check the whole ledger: file, journals, keys, decisions and every chain
-    #[command(after_help = "It only reads, also from a read-only home and while the gate runs.\n\n\
-        Exit codes: 0 sound, 1 faults found, 2 could not be checked")]
+    #[command(
+        after_help = "It only reads, also from a read-only home and while the gate runs.\n\n\
+        Exit codes: 0 sound, 1 faults found, 2 could not be checked"
+    )]
     Check {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,

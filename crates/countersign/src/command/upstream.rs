@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use admin::view::{
-    GateStatus, ItemChoice, NewServer, ReviewItem, ServerApproval, ServerEntry, ServerList, ServerLog,
-    ServerReviewEntry,
+    GateStatus, ItemChoice, NewServer, ReviewItem, ServerApproval, ServerEntry, ServerList,
+    ServerLog, ServerReviewEntry,
 };
 use gateway::plan::Reach;
 use serde_json::Value;

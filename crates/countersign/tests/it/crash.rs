@@ -410,7 +410,8 @@ async fn long_killed_processes_of_every_kind_lose_nothing_they_confirmed() {
             .await;
         assert_eq!(gate.end().await, Some(0));
         check(&home, &all);
-        let report = testkit::program::run(gate.dir.path(), ["ledger", "check", "-o", "json"]).await;
+        let report =
+            testkit::program::run(gate.dir.path(), ["ledger", "check", "-o", "json"]).await;
         assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stdout));
         gate.restart().await;
     }

@@ -12,7 +12,7 @@ use testkit::gate::Gate;
 use testkit::program::{run, stderr, stdout};
 use testkit::upstream::scripted;
 
-use crate::ledger::{count, health, record, rows, whole_chains};
+use crate::ledger::{count, health, record, whole_chains};
 
 fn tools(dir: &Path) -> Value {
     json!([
@@ -33,7 +33,10 @@ async fn gate() -> Gate {
 async fn used_home() -> Gate {
     let mut gate = gate().await;
     let dir = gate.dir.path();
-    for decision in [&["tools", "disable", "s:delete"][..], &["token", "create", "agent", "--operations", "read"]] {
+    for decision in [
+        &["tools", "disable", "s:delete"][..],
+        &["token", "create", "agent", "--operations", "read"],
+    ] {
         let output = run(dir, decision).await;
         assert!(output.status.success(), "{}", stderr(&output));
     }
@@ -75,7 +78,8 @@ async fn a_disabled_tool_stays_disabled_when_the_database_is_lost() {
     let refused = serve(&gate).await;
     let words = stderr(&refused);
     assert_eq!(refused.status.code(), Some(4), "{words}");
-    for part in ["LEDGER_INCOMPLETE", "is missing", "1 signing key", "operator decisions", "repair"] {
+    for part in ["LEDGER_INCOMPLETE", "is missing", "1 signing key", "operator decisions", "repair"]
+    {
         assert!(words.contains(part), "'{part}' is missing: {words}");
     }
     assert!(!gate.home().join("ledger.db").exists());
@@ -114,7 +118,8 @@ async fn without_any_copy_of_the_decisions_everything_waits_for_a_review() {
     gate.restart().await;
     gate.server_when("s", |server| server["pending"] == 3).await;
     let client = gate.http().await;
-    for (operation, tool) in [("destructive", "s:delete"), ("write", "s:write"), ("read", "s:read")] {
+    for (operation, tool) in [("destructive", "s:delete"), ("write", "s:write"), ("read", "s:read")]
+    {
         assert_eq!(client.code_of(operation, tool).await, "TOOL_BLOCKED", "{tool}");
     }
     assert!(!gate.dir.path().join("deleted.log").exists());
@@ -160,20 +165,29 @@ async fn an_older_database_stops_the_start() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_shows_that_the_database_is_older() {
-    let mut gate = used_home().await;
-    let rows = rows(&gate.home(), "SELECT chain_id, count(*) AS length FROM receipts GROUP BY 1");
-    let heads: Vec<Value> = rows
-        .iter()
-        .map(|row| json!({"chain_id": row["chain_id"], "length": row["length"], "hash": ""}))
-        .collect();
-    let forged = json!({"issuer": {"runtime": {"checkpoint": {"chains": heads}}}});
-    std::fs::write(gate.home().join("checkpoint.json"), forged.to_string()).unwrap();
-    let report = check(gate.dir.path(), 1).await;
-    assert_eq!(report["checkpoint"]["state"], "invalid", "{report}");
-    // One that nobody signed stops nothing.
-    gate.restart().await;
+async fn a_lock_file_deleted_under_a_gate_gives_its_chain_to_nobody() {
+    let mut gate = gate().await;
+    let client = gate.http().await;
+    assert_eq!(client.code_of("write", "s:write").await, "ok");
+    record(&gate.home(), "write").await;
+    let writers = std::fs::read_dir(gate.home().join("writers")).unwrap();
+    let paths = writers.map(|file| file.unwrap().path());
+    let lock = paths.into_iter().find(|path| {
+        path.extension().is_some_and(|end| end == "lock") && path.with_extension("journal").exists()
+    });
+    let lock = lock.expect("the chain has a lock file");
+    std::fs::remove_file(&lock).unwrap();
+    // Another process, which recovers whatever it takes for abandoned.
+    let output = run(gate.dir.path(), ["wrap", "--name", "other", "--", "true"]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(client.code_of("read", "s:read").await, "ok");
+    record(&gate.home(), "read").await;
+    gate.log_line("lock file was deleted").await;
+    assert!(lock.exists(), "it is made anew");
     assert_eq!(gate.end().await, Some(0));
+    for (chain, _) in whole_chains(&gate.home()) {
+        assert_eq!(chain["status"], "complete", "{chain}");
+    }
 }
 
 #[tokio::test]
@@ -243,7 +257,11 @@ async fn long_check_of_a_million_records_reports_its_progress() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     std::fs::create_dir(&home).unwrap();
-    let rules = domain::config::Ledger { max_records: u32::MAX, max_size_mb: 100_000, ..Default::default() };
+    let rules = domain::config::Ledger {
+        max_records: u32::MAX,
+        max_size_mb: 100_000,
+        ..Default::default()
+    };
     let store = store::Store::open(&home, &rules).unwrap();
     let begun = std::time::Instant::now();
     let mut commits = Vec::new();

@@ -23,8 +23,20 @@ use crate::write::journal;
 
 /// The tables of a database, in the order in which they refer to each other.
 const TABLES: [&str; 14] = [
-    "settings", "servers", "items", "switches", "tokens", "trusted_files", "chains", "agents",
-    "targets", "activity", "payloads", "receipts", "runs", "run_steps",
+    "settings",
+    "servers",
+    "items",
+    "switches",
+    "tokens",
+    "trusted_files",
+    "chains",
+    "agents",
+    "targets",
+    "activity",
+    "payloads",
+    "receipts",
+    "runs",
+    "run_steps",
 ];
 
 /// Renames the database with its log; returns its new name.

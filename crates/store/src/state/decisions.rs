@@ -195,13 +195,12 @@ impl Decisions {
         )?
         .into_iter()
         .collect();
-        let definitions: HashMap<String, String> = rows(
-            db,
-            "SELECT name, added FROM servers WHERE added IS NOT NULL",
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?
-        .into_iter()
-        .collect();
+        let definitions: HashMap<String, String> =
+            rows(db, "SELECT name, added FROM servers WHERE added IS NOT NULL", |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?
+            .into_iter()
+            .collect();
         for table in ["servers", "items", "switches", "tokens", "trusted_files"] {
             db.execute(&format!("DELETE FROM {table}"), [])?;
         }
@@ -219,7 +218,15 @@ impl Decisions {
                    approved_text)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
-            .execute(params![server, kind, name, !text.is_empty(), fingerprint, at, text])?;
+            .execute(params![
+                server,
+                kind,
+                name,
+                !text.is_empty(),
+                fingerprint,
+                at,
+                text
+            ])?;
         }
         for token in &self.tokens {
             token.insert(db)?;
@@ -353,7 +360,9 @@ pub(super) fn await_review(db: &Connection, name: &str) -> Result<(), StoreError
 pub(crate) fn read(home: &Path) -> DecisionsFile {
     let text = match fs::read_to_string(home.join(FILE)) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return DecisionsFile::Missing,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return DecisionsFile::Missing;
+        }
         Err(error) => return DecisionsFile::Invalid(error.to_string()),
     };
     let file: SignedFile<'_> = match serde_json::from_str(&text) {

@@ -118,8 +118,9 @@ pub(crate) fn reconcile(
     home: &Path,
     is_doubtful: bool,
 ) -> Result<Option<String>, StoreError> {
-    let number = decisions::number(db)?;
+    // In this order: a process that decides now commits first, and writes the file afterwards.
     let file = decisions::read(home);
+    let number = decisions::number(db)?;
     let notice = match &file {
         DecisionsFile::Valid(kept) if kept.number > number => {
             let again = transaction::whole(db, |db| kept.restore(db))?;
@@ -150,13 +151,13 @@ pub(crate) fn reconcile(
 }
 
 fn restored(written_at: &str, again: &[String]) -> String {
-    let mut words = format!(
-        "operator decisions were restored from {}, written {written_at}",
-        decisions::FILE
-    );
+    let mut words =
+        format!("operator decisions were restored from {}, written {written_at}", decisions::FILE);
     if !again.is_empty() {
         let names = again.join(", ");
-        words.push_str(&format!("; add these servers again, whose secrets it does not have: {names}"));
+        words.push_str(&format!(
+            "; add these servers again, whose secrets it does not have: {names}"
+        ));
     }
     words
 }

@@ -24,7 +24,7 @@ pub(crate) enum Adoption {
 /// A chain that has a journal and is not in the tables.
 pub(crate) struct UnknownChain {
     pub(crate) id: String,
-    /// What is missing besides, in words.
+    /// The other things that are missing, in words.
     pub(crate) missing: Option<String>,
 }
 

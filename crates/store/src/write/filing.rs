@@ -243,7 +243,8 @@ impl<'a> Filing<'a> {
 
 /// Reports whether a call was filed when it started and has not been ended.
 pub(crate) fn is_pending(db: &Connection, id: &str) -> Result<bool, StoreError> {
-    let words = "SELECT 1 FROM activity WHERE id = ?1 AND status = 'pending' AND receipt_id IS NULL";
+    let words =
+        "SELECT 1 FROM activity WHERE id = ?1 AND status = 'pending' AND receipt_id IS NULL";
     Ok(db.prepare_cached(words)?.exists([id])?)
 }
 

@@ -31,7 +31,7 @@ pub struct LedgerHealth {
     pub filed: u64,
     /// Failed writes since the start.
     pub failures: u64,
-    /// What an operator must know of the ledger's past: losses and repairs.
+    /// Losses and repairs that an operator must know of.
     pub notices: Vec<String>,
 }
 

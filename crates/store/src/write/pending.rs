@@ -11,7 +11,8 @@ use domain::tool::Class;
 use crate::error::StoreError;
 use crate::record::{CallStart, Payload, ReceiptAction, RecordAgent, RecordKind, Word};
 
-const COLUMNS: &str = "activity.id, type, source, surface, server, tool, agents.name, client, token,
+const COLUMNS: &str =
+    "activity.id, type, source, surface, server, tool, agents.name, client, token,
   session_id, request_id, started_us, tool_variant, intent_type, data_sensitivity, reason,
   effective_class, unverified, targets.system, targets.resource, trace_id
   FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)

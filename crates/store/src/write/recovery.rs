@@ -33,7 +33,7 @@ pub(crate) struct Recovered {
     pub(crate) closed: usize,
     /// Chains that the tables did not know.
     pub(crate) adopted: Vec<String>,
-    /// What was damaged or missing, in words.
+    /// Damage and losses, in words.
     pub(crate) faults: Vec<String>,
     /// Committed entries that could not be recovered.
     pub(crate) lost: u64,

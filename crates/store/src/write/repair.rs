@@ -14,7 +14,7 @@ const LEDGER_REPAIRED: &str = "agent_receipts.ledger_repaired";
 /// The number of gaps that a receipt lists; their count is always complete.
 const SPANS_MAX: usize = 100;
 
-/// What recovery found wrong with the journal of one chain.
+/// The damage that recovery found in the journal of one chain.
 #[derive(Debug, Default)]
 pub(crate) struct JournalRepair {
     pub(crate) chain_id: String,

@@ -302,10 +302,11 @@ impl Situation {
     /// still needed. For a very long one more may be needed, since a crash would require reading
     /// all of it.
     fn is_journal_long(&self) -> bool {
-        self.is_journal_due || self.journal_bytes.is_some_and(|length| {
-            let parts = if length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
-            length > JOURNAL_BYTES_MAX && length / parts > self.unfiled.bytes as u64
-        })
+        self.is_journal_due
+            || self.journal_bytes.is_some_and(|length| {
+                let parts = if length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
+                length > JOURNAL_BYTES_MAX && length / parts > self.unfiled.bytes as u64
+            })
     }
 
     /// Reports whether the journal restarts. Rows at the signer must stay in it, and are not known

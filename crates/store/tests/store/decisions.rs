@@ -24,7 +24,9 @@ fn decide(store: &Store) {
     state.add_server("added", r#"{"command":"tool"}"#).unwrap();
     let secret = r#"{"command":"tool","env":{"API":"hunter2-hunter2"}}"#;
     state.add_server("secret", secret).unwrap();
-    state.approve_server("added", ApprovedServer { identity: "i", text: "t", program: None }).unwrap();
+    state
+        .approve_server("added", ApprovedServer { identity: "i", text: "t", program: None })
+        .unwrap();
     state.set_server_disabled("off", true).unwrap();
     state.quarantine_server("held").unwrap();
     state.set_switch("files", "delete", true).unwrap();
@@ -159,7 +161,12 @@ async fn long_ten_thousand_approvals_do_not_slow_decisions_down() {
     let fingerprint = format!("sha256:{}", "0".repeat(64));
     let approved: Vec<ItemChange<'_>> = names
         .iter()
-        .map(|name| ItemChange::Approved { kind: "tool", name, text: &text, fingerprint: &fingerprint })
+        .map(|name| ItemChange::Approved {
+            kind: "tool",
+            name,
+            text: &text,
+            fingerprint: &fingerprint,
+        })
         .collect();
     store.state().record_items("files", &approved, true).unwrap();
     let begun = Instant::now();

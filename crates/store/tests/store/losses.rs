@@ -239,9 +239,72 @@ async fn a_chain_that_the_tables_lost_is_adopted_with_the_same_receipts() {
     look.assert_recorded(&left.filed);
     left.unfiled.iter().for_each(|id| look.assert_recorded(id));
     let db = Connection::open(left.home.path().join(store::FILE)).unwrap();
-    let found = db.prepare("SELECT 1 FROM receipts WHERE receipt_hash = ?1").unwrap().exists([hash]);
+    let found =
+        db.prepare("SELECT 1 FROM receipts WHERE receipt_hash = ?1").unwrap().exists([hash]);
     assert!(found.unwrap(), "another receipt was issued");
     assert_eq!(repairs(&look), Vec::<Value>::new());
+}
+
+/// Signs a checkpoint that gives the first chain this length, made from its first receipt.
+fn write_checkpoint(home: &Home, length: u64) {
+    let look = home.look();
+    let mut value = look.chains[0].receipts[0].clone();
+    value.as_object_mut().unwrap().remove("proof");
+    let chain = &look.chains[0].id;
+    let heads = serde_json::json!({"chains": [{"chain_id": chain, "length": length, "hash": ""}]});
+    value["issuer"]["runtime"]["checkpoint"] = heads;
+    let body = receipt::canonical::text(&value.to_string()).unwrap();
+    let body = receipt::content::Body::from_text(body).unwrap();
+    let keys = fs::read_dir(home.path().join("keys")).unwrap().map(|file| file.unwrap().path());
+    let mut secrets = keys.filter(|path| path.to_string_lossy().ends_with(".secret.pem"));
+    let key = fs::read_to_string(secrets.next().unwrap()).unwrap();
+    let key = receipt::SigningKey::from_pem(&key).unwrap();
+    let signed = body.sign(&key, "2026-11-17T00:00:00.000Z");
+    fs::write(home.path().join("checkpoint.json"), signed).unwrap();
+}
+
+#[tokio::test]
+async fn a_checkpoint_does_not_forbid_to_recover_from_damage() {
+    let left = left().await;
+    write_checkpoint(&left.home, 4);
+    let mut text = fs::read(&left.journal).unwrap();
+    let lines = starts(&text);
+    for line in &lines[2..5] {
+        text[line + 100] ^= 1;
+    }
+    fs::write(&left.journal, text).unwrap();
+    left.home.open().close().await.unwrap();
+    let look = left.home.look();
+    assert_eq!(repairs(&look)[0]["lost_entries"], 3);
+    assert!(!left.home.path().join("checkpoint.json").exists(), "it is set aside");
+    left.home.open().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_older_than_the_last_checkpoint_is_not_used() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    write_checkpoint(&home, 2);
+    assert_eq!(Survey::of(home.path()).faults, Vec::<String>::new());
+    home.open().close().await.unwrap();
+    write_checkpoint(&home, 7);
+    let words = refusal(home.path());
+    assert!(words.contains("has 2 receipts, but 7 at the last checkpoint"), "{words}");
+    assert!(Survey::of(home.path()).faults[0].contains("but 7 at the last checkpoint"));
+    let done = store::repair::repair(home.path()).unwrap();
+    assert!(done.iter().any(|word| word.contains("set 'checkpoint.json' aside")), "{done:?}");
+    home.open().close().await.unwrap();
+    // One that no key of this home signed is reported, and stops nothing.
+    let other = Home::new();
+    let stranger = other.open();
+    call(&stranger, Class::Write).await.unwrap();
+    stranger.close().await.unwrap();
+    write_checkpoint(&other, 7);
+    fs::copy(other.path().join("checkpoint.json"), home.path().join("checkpoint.json")).unwrap();
+    assert!(matches!(Survey::of(home.path()).checkpoint, FileState::Invalid(_)));
+    home.open().close().await.unwrap();
 }
 
 fn secret(home: &Home, fingerprint: &str) -> PathBuf {
@@ -334,8 +397,7 @@ async fn a_damaged_database_is_set_aside_and_what_can_be_read_is_kept() {
     call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
     let db = Connection::open(&file).unwrap();
-    let kept: usize =
-        db.query_row("SELECT count(*) FROM receipts", [], |row| row.get(0)).unwrap();
+    let kept: usize = db.query_row("SELECT count(*) FROM receipts", [], |row| row.get(0)).unwrap();
     assert!(kept > 100, "{kept} receipts, {done:?}");
     assert_eq!(store::survey::integrity(home.path()).unwrap(), Vec::<String>::new());
 }
@@ -347,8 +409,7 @@ async fn copies_of_chains_fill_a_new_database() {
     let (id, _) = call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
     let chain = home.look().chains[0].id.clone();
-    let receipts: Vec<String> =
-        store.read().receipt_texts(&chain).map(Result::unwrap).collect();
+    let receipts: Vec<String> = store.read().receipt_texts(&chain).map(Result::unwrap).collect();
     fs::create_dir(home.path().join("copies")).unwrap();
     let foreign = receipts[0].replace("files", "other");
     let text = format!("{}\n{foreign}\nno receipt\n", receipts.join("\n"));

@@ -159,7 +159,8 @@ fn judge(
         };
         // The end of the chain may be in its journal, which the next start files.
         let unfiled = survey.journals.iter().find(|journal| journal.chain_id == report.chain_id);
-        let may_follow = unfiled.is_some_and(|journal| journal.unfiled.is_some_and(|rows| rows > 0));
+        let may_follow =
+            unfiled.is_some_and(|journal| journal.unfiled.is_some_and(|rows| rows > 0));
         if report.broken_at.is_none() && may_follow {
             chains.intact += 1;
             notes.push(format!("chain {} is not filed to its end", report.chain_id));

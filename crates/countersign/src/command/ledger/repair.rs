@@ -15,8 +15,7 @@ pub(super) async fn run(place: &Locations, yes: bool) -> Result<(), Failure> {
     // Held until the end, so that no gate starts meanwhile.
     let _serving = home.lock()?;
     let path = home.path().to_owned();
-    let (survey, living) =
-        off_thread(move || (Survey::of(&path), survey::living(&path))).await?;
+    let (survey, living) = off_thread(move || (Survey::of(&path), survey::living(&path))).await?;
     if let Some(chain) = living.first() {
         return Err(Failure::system(format!(
             "a process writes chain {chain} of this home: end every 'mcp', 'wrap' and 'run' first"

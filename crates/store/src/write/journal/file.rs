@@ -69,7 +69,14 @@ impl Journal {
                 let lines = Vec::new();
                 let (last, is_torn) = (0, false);
                 return Ok(Some(Journal {
-                    file, path, header, length, last, is_torn, durability, lines,
+                    file,
+                    path,
+                    header,
+                    length,
+                    last,
+                    is_torn,
+                    durability,
+                    lines,
                 }));
             }
         }
@@ -190,13 +197,14 @@ impl Journal {
     pub(crate) fn set_aside(&self, lines: &[DamagedLine]) -> Result<String, StoreError> {
         let path = self.path.with_extension(DAMAGED_ENDING);
         let mut options = OpenOptions::new();
-        let written = options.append(true).create(true).mode(0o600).open(&path).and_then(|mut to| {
-            for line in lines {
-                to.write_all(&line.bytes)?;
-                to.write_all(b"\n")?;
-            }
-            to.sync_all()
-        });
+        let written =
+            options.append(true).create(true).mode(0o600).open(&path).and_then(|mut to| {
+                for line in lines {
+                    to.write_all(&line.bytes)?;
+                    to.write_all(b"\n")?;
+                }
+                to.sync_all()
+            });
         written.map_err(|error| cannot(&path, &error))?;
         Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
     }

@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn an_incomplete_last_line_is_not_damage() {
         let text = journal(2);
-        let line = text.len() - 1 - text[..text.len() - 1].iter().rposition(|&b| b == b'\n').unwrap();
+        let line =
+            text.len() - 1 - text[..text.len() - 1].iter().rposition(|&b| b == b'\n').unwrap();
         for cut in 1..=line {
             let scan = Scan::of(&text[..text.len() - cut]);
             assert_eq!(entries(&scan), [1], "cut {cut}");
