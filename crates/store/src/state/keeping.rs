@@ -66,7 +66,7 @@ impl Keeper {
                 let keeper = self.clone();
                 let later = std::thread::Builder::new().name("ledger-decisions".to_owned());
                 let spawned = later.spawn(move || {
-                    std::thread::sleep(pause);
+                    std::thread::park_timeout(pause);
                     keeper.finish();
                 });
                 if spawned.is_err() {

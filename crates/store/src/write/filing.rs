@@ -367,9 +367,10 @@ fn insert_receipt(
 
 /// Marks the journal of a chain as filed up to the last of these rows.
 fn mark_filed(db: &Connection, chain: i64, rows: &[JournalRow]) -> Result<(), StoreError> {
-    if let Some(last) = rows.last().filter(|last| last.entry > 0) {
+    // Receipts of the ledger's own, which may be the last rows, have no entry.
+    if let Some(last) = rows.iter().map(|row| row.entry).max().filter(|last| *last > 0) {
         db.prepare_cached("UPDATE chains SET filed = ?2 WHERE chain = ?1")?
-            .execute([chain, last.entry])?;
+            .execute([chain, last])?;
     }
     Ok(())
 }
@@ -390,7 +391,9 @@ fn bring_about(
         }
         Consequence::ClosedInstead(other) => {
             bring_about(db, chain, Consequence::Closed(Termination::Interrupted))?;
-            db.execute("UPDATE chains SET status = 'unclosed' WHERE chain = ?1", [other])?;
+            // Its journal has nothing more to file, should it outlast this.
+            let words = "UPDATE chains SET status = 'unclosed', filed = ?2 WHERE chain = ?1";
+            db.execute(words, [other, i64::MAX])?;
             journal::clear(db, other)?;
         }
         Consequence::Key(fingerprint) => {

@@ -218,8 +218,9 @@ fn file(
         clerk.file(db, chain.by_ref(), &unfiled, Consequence::Nothing)?;
         return Ok(());
     };
-    // All in one transaction if another chain takes the rows: they are not marked as filed.
-    if !matches!(consequence, Consequence::ClosedInstead(_)) {
+    // What is missing is known from the rows that are not filed: they and the receipt that counts
+    // it are filed in one transaction.
+    if !repair.is_needed() {
         for rows in unfiled.chunks(FILE_MAX) {
             clerk.file(db, chain.by_ref(), rows, Consequence::Nothing)?;
         }

@@ -123,7 +123,7 @@ fn audit(home: &Home, survey: &Survey) -> Result<Vec<Report>, Failure> {
     let reports = audit_once(home, &file)?;
     let is_written = survey.journals.iter().any(|journal| journal.is_alive);
     if is_written && reports.iter().any(|report| !report.valid) {
-        thread::sleep(SIGNING_TIME_MAX);
+        thread::park_timeout(SIGNING_TIME_MAX);
         return audit_once(home, &file);
     }
     Ok(reports)
