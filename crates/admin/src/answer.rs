@@ -99,9 +99,10 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::CommandFailed
         | Code::OperationFailed
         | Code::ProxyLoopGuard => StatusCode::BAD_GATEWAY,
-        Code::UpstreamUnavailable | Code::LedgerUnavailable | Code::ShuttingDown => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Code::UpstreamUnavailable
+        | Code::LedgerUnavailable
+        | Code::LedgerIncomplete
+        | Code::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
     }

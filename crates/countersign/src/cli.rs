@@ -150,7 +150,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Receipt,
     },
-    /// Print the state of the ledger, to prove later that nothing is missing
+    /// Print the head of the ledger, check it or repair it
     Ledger {
         #[command(subcommand)]
         verb: Ledger,

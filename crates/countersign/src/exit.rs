@@ -25,9 +25,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit code of `receipt verify`, as of other verifiers, if something is broken.
+/// The exit code of `receipt verify` and `ledger check`, as of other verifiers, if something is
+/// broken.
 pub(crate) const BROKEN: u8 = 1;
-/// The exit code of `receipt verify` if the receipts could not be checked.
+/// The exit code of `receipt verify` and `ledger check` if nothing could be checked.
 pub(crate) const NOT_CHECKED: u8 = 2;
 
 #[derive(Debug)]
@@ -80,13 +81,15 @@ impl Failure {
 /// Exits after clap's message. Help and version are not errors; any other refusal is wrong input.
 /// For a verifier the code 1 means that something is broken, so wrong arguments must not end with
 /// it.
-pub(crate) fn usage(mut error: clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
+pub(crate) fn usage(mut error: clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
     hide_supervise(&mut error);
     let _ = error.print();
     if !error.use_stderr() {
         return Exit::Done.into();
     }
-    let is_verifying = words.any(|word| word == "receipt") && words.any(|word| word == "verify");
+    let words: Vec<String> = words.collect();
+    let has = |pair: [&str; 2]| words.windows(2).any(|two| two == pair);
+    let is_verifying = has(["receipt", "verify"]) || has(["ledger", "check"]);
     if is_verifying { NOT_CHECKED.into() } else { Exit::Input.into() }
 }
 

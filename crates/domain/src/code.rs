@@ -88,6 +88,8 @@ codes! {
         "the caller cancelled the call, or the gate is shutting down"
     LedgerUnavailable "LEDGER_UNAVAILABLE" Gate true
         "the call could not be recorded; the message says whether it was made"
+    LedgerIncomplete "LEDGER_INCOMPLETE" Operator false
+        "`ledger.db` is missing, empty or older than the other files of the home; `countersign ledger check` says what is known"
     CacheMiss "CACHE_MISS" Caller false
         "the `read_cache` key is unknown or older than two hours"
     Unauthorized "UNAUTHORIZED" Caller false

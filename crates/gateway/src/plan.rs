@@ -10,6 +10,7 @@ use domain::exposed::Names;
 use domain::policy::ServerRules;
 use mcp::message::Raw;
 use provider::ToolProvider;
+use store::state::ServerState;
 use store::{Store, StoreError};
 
 use crate::spec::ServerSpec;
@@ -77,7 +78,7 @@ impl Plan {
         if self.reach == Reach::Nothing {
             return Ok(PlannedServers { specs: Vec::new(), builtin: None });
         }
-        let states = store.state().servers()?;
+        let states = self.known(store)?;
         let switched_off = store.state().all_switched_off()?;
         let mut specs = self.configured.clone();
         for state in &states {
@@ -110,6 +111,24 @@ impl Plan {
             Ok(spec)
         });
         Ok(PlannedServers { specs: decided.collect::<Result<_, StoreError>>()?, builtin })
+    }
+
+    /// Returns the decisions about servers. After decisions were lost, a server without any waits
+    /// for a review: otherwise its first list would count as approved.
+    fn known(&self, store: &Store) -> Result<Vec<ServerState>, StoreError> {
+        let states = store.state().servers()?;
+        if store.state().lost_at()?.is_none() {
+            return Ok(states);
+        }
+        let is_new = |name: &str| !states.iter().any(|state| state.name == *name);
+        for spec in self.configured.iter().filter(|spec| is_new(&spec.name)) {
+            store.state().await_review(&spec.name)?;
+        }
+        // Built-in tools have no approvals, but may have been switched off.
+        if let Some(builtin) = self.builtin.as_ref().filter(|builtin| is_new(&builtin.name)) {
+            store.state().quarantine_server(&builtin.name)?;
+        }
+        store.state().servers()
     }
 
     fn added(&self, name: &str, definition: &str) -> Option<ServerSpec> {

@@ -231,7 +231,9 @@ fn is_tool(item: &ServerItem) -> bool {
 }
 
 fn latest(item: &ServerItem) -> Option<&str> {
-    item.pending.as_ref().or(item.approved.as_ref()).map(|definition| &*definition.text)
+    let definition = item.pending.as_ref().or(item.approved.as_ref())?;
+    // A restored approval has no text until the server lists the item again.
+    Some(&*definition.text).filter(|text| !text.is_empty())
 }
 
 /// The stored items of a server.

@@ -70,6 +70,7 @@ mod proof;
 mod risk;
 pub mod rotation;
 pub mod runtime;
+pub mod statement;
 pub mod verify;
 
 pub use content::Receipt;

@@ -10,12 +10,16 @@ pub enum StoreError {
     Read(String),
     #[error("{0}")]
     Key(String),
-    #[error("the ledger is damaged: {0}; move ledger.db away to start a new one")]
+    #[error(
+        "the ledger is damaged: {0}; restore ledger.db from a backup, or run 'countersign ledger \
+         check' to see what is left and 'countersign ledger repair' to recover it"
+    )]
     Corrupt(String),
     #[error(
-        "a journal is damaged: {0}; move the file away (entries not yet in the ledger are lost)"
+        "{0}; restore ledger.db from a backup, or run 'countersign ledger check' to see what is \
+         left and 'countersign ledger repair' to recover it"
     )]
-    CorruptJournal(String),
+    Incomplete(String),
     #[error(
         "the ledger was written by a newer version (format {found}, supported up to {newest}); \
          upgrade Countersign"
@@ -31,11 +35,11 @@ impl StoreError {
     pub fn code(&self) -> Code {
         match self {
             StoreError::Cursor(_) => Code::InvalidRequest,
+            StoreError::Incomplete(_) => Code::LedgerIncomplete,
             StoreError::Write(_)
             | StoreError::Read(_)
             | StoreError::Key(_)
             | StoreError::Corrupt(_)
-            | StoreError::CorruptJournal(_)
             | StoreError::Newer { .. }
             | StoreError::Closed => Code::LedgerUnavailable,
         }
@@ -48,7 +52,7 @@ impl StoreError {
             StoreError::Read(_)
             | StoreError::Key(_)
             | StoreError::Corrupt(_)
-            | StoreError::CorruptJournal(_)
+            | StoreError::Incomplete(_)
             | StoreError::Newer { .. }
             | StoreError::Closed
             | StoreError::Cursor(_) => self,

@@ -18,6 +18,8 @@ const SETTING: &str = "signing_key";
 pub(crate) struct Keys {
     dir: PathBuf,
     current: Arc<SigningKey>,
+    /// The last key that is known to be marked as used.
+    marked: Option<String>,
 }
 
 impl Keys {
@@ -40,7 +42,7 @@ impl Keys {
                 key
             }
         };
-        Ok(Keys { dir: dir.to_owned(), current: Arc::new(current) })
+        Ok(Keys { dir: dir.to_owned(), current: Arc::new(current), marked: None })
     }
 
     pub(crate) fn current(&self) -> Arc<SigningKey> {
@@ -72,6 +74,18 @@ impl Keys {
         }
     }
 
+    /// Keeps in the folder that the current key has signed, so that a database that names an
+    /// earlier one is recognised as old. Called once there is a chain.
+    pub(crate) fn mark_used(&mut self) {
+        let fingerprint = self.current.public().fingerprint().to_string();
+        if self.marked.as_ref() != Some(&fingerprint) {
+            match mark(&self.dir, &fingerprint) {
+                Ok(()) => self.marked = Some(fingerprint),
+                Err(error) => tracing::error!("cannot record that the key is used: {error}"),
+            }
+        }
+    }
+
     /// Returns the key that a chain was written with.
     pub(crate) fn of(&self, fingerprint: &str) -> Result<Arc<SigningKey>, StoreError> {
         if self.current.public().fingerprint().to_string() == fingerprint {
@@ -100,6 +114,64 @@ pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, Stor
     }
     keys.sort_by_key(|key| current.as_deref() != Some(&*key.fingerprint().to_string()));
     Ok(keys)
+}
+
+/// The file in the folder with the fingerprints of all keys that have signed, in order.
+const USED: &str = "used";
+
+/// Returns the fingerprints of the keys that have signed, in order.
+pub(crate) fn used(dir: &Path) -> Vec<String> {
+    let text = fs::read_to_string(dir.join(USED)).unwrap_or_default();
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+fn mark(dir: &Path, fingerprint: &str) -> Result<(), StoreError> {
+    // One process at a time: the others would overwrite what this one adds.
+    let folder = File::open(dir).map_err(|error| unusable(dir, error))?;
+    folder.lock().map_err(|error| unusable(dir, error))?;
+    let mut keys = used(dir);
+    if keys.iter().any(|known| known == fingerprint) {
+        return Ok(());
+    }
+    keys.push(fingerprint.to_owned());
+    write(&dir.join(USED), &(keys.join("\n") + "\n"), 0o644)
+}
+
+/// Returns the fingerprint of the key that the ledger names.
+pub(crate) fn named(db: &Connection) -> Result<Option<String>, StoreError> {
+    settings::get(db, SETTING)
+}
+
+/// Returns every public key in a folder that can be read.
+pub(crate) fn all_public(dir: &Path) -> Vec<PublicKey> {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|file| file.path());
+    let public = files.filter(|path| path.to_string_lossy().ends_with(PUBLIC_ENDING));
+    let texts = public.filter_map(|path| fs::read_to_string(path).ok());
+    texts.filter_map(|text| PublicKey::from_pem(&text).ok()).collect()
+}
+
+/// Returns the number of public keys in a folder.
+pub(crate) fn count(dir: &Path) -> usize {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter(|file| file.file_name().to_string_lossy().ends_with(PUBLIC_ENDING)).count()
+}
+
+/// Loads the key that the ledger names.
+pub(crate) fn current(dir: &Path, db: &Connection) -> Result<SigningKey, StoreError> {
+    let fingerprint =
+        named(db)?.ok_or_else(|| StoreError::Key("the ledger names no signing key".to_owned()))?;
+    load(dir, &fingerprint)
+}
+
+/// Reports whether the secret half of a key is in the folder.
+pub(crate) fn has_secret(dir: &Path, fingerprint: &str) -> bool {
+    path(dir, fingerprint, SECRET_ENDING).exists()
+}
+
+/// Forgets which key signs: the next opening takes the newest one, or makes one.
+pub(crate) fn forget(db: &Connection) -> Result<(), StoreError> {
+    db.execute("DELETE FROM settings WHERE name = ?1", [SETTING])?;
+    Ok(())
 }
 
 /// Stores which key signs from now on.
@@ -135,8 +207,8 @@ fn load(dir: &Path, fingerprint: &str) -> Result<SigningKey, StoreError> {
 fn read(path: &Path) -> Result<SigningKey, StoreError> {
     let mut file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => StoreError::Key(format!(
-            "the signing key '{}' is missing; restore it from your backup, or move ledger.db away \
-             as well to start a new ledger",
+            "the signing key '{}' is missing; restore it from your backup, or run 'countersign \
+             ledger repair' to continue with a new key",
             path.display()
         )),
         _ => unusable(path, error),
@@ -187,7 +259,9 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(&beside, path)?;
+        // Otherwise a power failure may undo the rename, and receipts name a key that is gone.
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     };
     written().map_err(|error| unusable(path, error))
 }

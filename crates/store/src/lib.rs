@@ -5,12 +5,15 @@
 //! the queryable tables afterwards, many at a time. `README.md` describes each step.
 
 mod database;
+mod doubts;
 mod error;
 mod keys;
 mod limits;
 pub mod read;
 pub mod record;
+pub mod repair;
 pub mod state;
+pub mod survey;
 mod upkeep;
 mod write;
 
@@ -27,7 +30,6 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 pub use database::FILE;
-pub use database::lock::has_writer;
 pub use error::StoreError;
 pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
@@ -41,14 +43,16 @@ pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
+use crate::doubts::KEYS;
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
-use crate::state::OperatorState;
+use crate::state::{OperatorState, decisions, keeping};
 use crate::upkeep::clock;
 use crate::upkeep::retention::Retention;
 use crate::upkeep::rules::RetentionRules;
 use crate::upkeep::shares::RecordShares;
+use crate::write::adoption::Adoption;
 use crate::write::anchor::Anchor;
 use crate::write::health::Health;
 use crate::write::inbox::{Inbox, InboxError};
@@ -81,17 +85,15 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the ledger in an existing home, creates it if it is missing, and recovers what a dead
-    /// process left.
+    /// Opens the ledger in an existing home, creates it in a new one, and recovers what a dead
+    /// process left. Refuses a home whose database is missing or older than its other files.
     pub fn open(home: &Path, rules: &domain::config::Ledger) -> Result<Store, StoreError> {
         let writers = home.join(WRITERS);
-        DirBuilder::new().recursive(true).mode(0o700).create(&writers).map_err(|error| {
-            StoreError::Write(format!("cannot create '{}': {error}", writers.display()))
-        })?;
-        let Prepared { db, keys, recovered } = prepare(home, &writers, rules.durability)?;
+        create_writers(&writers)?;
+        let Prepared { db, keys, recovered, notices } = prepare(home, &writers, rules.durability)?;
         let key = keys.current();
         let inbox = Arc::new(Inbox::default());
-        let health = Arc::new(Health::default());
+        let health = Arc::new(Health::with(notices));
         let shares = Arc::new(RecordShares::default());
         let (changes_sender, changes) = watch::channel(change::latest(&db)?);
         let writer = Writer {
@@ -267,7 +269,7 @@ impl Store {
 
     /// Returns every public key that ever signed here, the current one first.
     pub fn public_keys(&self) -> Result<Vec<PublicKey>, StoreError> {
-        self.inner.reader.public_keys(&self.inner.home.join("keys"))
+        self.inner.reader.public_keys(&self.inner.home.join(KEYS))
     }
 
     /// Returns the key that signs.
@@ -313,37 +315,79 @@ impl Drop for Inner {
     }
 }
 
-/// A ledger that can be written, and the number of chains that were recovered.
+fn create_writers(writers: &Path) -> Result<(), StoreError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(writers).map_err(|error| {
+        StoreError::Write(format!("cannot create '{}': {error}", writers.display()))
+    })
+}
+
+/// A ledger that is ready to be written.
 struct Prepared {
     db: Connection,
     keys: Keys,
+    /// The number of chains that were closed.
     recovered: usize,
+    /// Losses and repairs that an operator must know of.
+    notices: Vec<String>,
 }
 
 /// Prepares the file, its tables and keys, and recovers what a dead process left; one process at a
 /// time.
 fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepared, StoreError> {
     let _lock = Lock::maintenance(writers)?;
+    if let Some(words) = doubts::of_files(home) {
+        return Err(StoreError::Incomplete(words));
+    }
+    let mut db = open_tables(home, durability)?;
+    let doubts = doubts::of_tables(&db, home)?;
+    if !doubts.is_empty() {
+        let words = doubts.join("; ");
+        let file = home.join(FILE);
+        return Err(StoreError::Incomplete(format!(
+            "the ledger '{}' is older than the home's other files: {words}",
+            file.display()
+        )));
+    }
+    let mut keys = Keys::open(&home.join(KEYS), &db)?;
+    clock::examine(&db, jiff::Timestamp::now())?;
+    let (mut notices, mut closed) = (Vec::new(), 0);
+    match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
+        Ok(recovered) => {
+            closed = recovered.closed;
+            if closed > 0 {
+                let chains = closed;
+                tracing::info!(chains, "closed chains that an earlier process left open");
+            }
+            notices.extend(recovered.faults);
+            if recovered.lost > 0 && home.join(CHECKPOINT_FILE).exists() {
+                // It names receipts that a signed account of their loss has replaced.
+                notices.push(repair::set_aside(home, CHECKPOINT_FILE)?);
+            }
+        }
+        // Recovery can run later; until then the ledger cannot be written either.
+        Err(StoreError::Write(reason)) => tracing::error!("cannot recover the ledger: {reason}"),
+        Err(error) => return Err(error),
+    }
+    if schema::has_rows(&db, "chains")? {
+        keys.mark_used();
+    }
+    match keeping::reconcile(&db, home, false) {
+        Ok(notice) => notices.extend(notice),
+        Err(StoreError::Write(reason)) => tracing::error!("cannot compare decisions: {reason}"),
+        Err(error) => return Err(error),
+    }
+    notices.extend(decisions::lost_at(&db)?.map(|at| decisions::lost_words(&at)));
+    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
+    Ok(Prepared { db, keys, recovered: closed, notices })
+}
+
+/// Opens the database with its present tables, creating what is missing.
+fn open_tables(home: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let file = home.join(FILE);
     connection::create(&file)?;
     let mut db = connection::writing(&file, durability)?;
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }
-    clock::examine(&db, jiff::Timestamp::now())?;
-    let keys = Keys::open(&home.join("keys"), &db)?;
-    let recovered = match recovery::recover(&mut db, home, &keys) {
-        Ok(0) => 0,
-        Ok(closed) => {
-            tracing::info!(chains = closed, "closed chains that an earlier process left open");
-            closed
-        }
-        // Recovery can run later; until then the ledger cannot be written either.
-        Err(StoreError::Write(reason)) => {
-            tracing::error!("cannot recover the ledger: {reason}");
-            0
-        }
-        Err(error) => return Err(error),
-    };
-    Ok(Prepared { db, keys, recovered })
+    Ok(db)
 }

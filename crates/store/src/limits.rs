@@ -161,3 +161,8 @@ pub(crate) const SUMMARY_NAMES_MAX: usize = 100;
 /// The part of the file that readers map instead of copying each page: a ledger of the largest size
 /// that retention allows by default.
 pub(crate) const READ_IN_PLACE_BYTES: i64 = 1 << 30;
+
+/// The time between two writes of the copy of the decisions, if one costs more than the other bound:
+/// thousands of approvals take tens of milliseconds.
+pub(crate) const DECISIONS_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const DECISIONS_COST_MAX: Duration = Duration::from_millis(10);

@@ -5,8 +5,10 @@
 //! The writer of the ledger waits during a change here, so a change is one short transaction with
 //! precomputed values.
 
+pub(crate) mod decisions;
 mod files;
 mod items;
+pub(crate) mod keeping;
 mod runs;
 mod servers;
 mod switches;
@@ -29,6 +31,7 @@ use crate::database::{schema, transaction};
 use crate::error::StoreError;
 use crate::upkeep::rules::RetentionRules;
 use domain::config::Durability;
+use keeping::Keeper;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct OperatorState {
@@ -37,6 +40,8 @@ pub struct OperatorState {
     db: Mutex<Option<Connection>>,
     /// The locks of the runs of this process, by id.
     running: Mutex<HashMap<String, Lock>>,
+    /// Keeps the second copy; none for a state that is only read, or not kept at all.
+    keeper: Option<Keeper>,
 }
 
 enum Location {
@@ -49,7 +54,9 @@ enum Location {
 impl OperatorState {
     /// Uses the state in a ledger's file, which exists and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> OperatorState {
-        OperatorState::at(Location::File(file.to_owned(), durability))
+        let keeper = file.parent().map(Keeper::of);
+        let state = OperatorState::at(Location::File(file.to_owned(), durability));
+        OperatorState { keeper, ..state }
     }
 
     /// Opens the state of a home for reading only: nothing is opened for writing or migrated. None
@@ -73,7 +80,7 @@ impl OperatorState {
     }
 
     fn at(place: Location) -> OperatorState {
-        OperatorState { place, db: Mutex::default(), running: Mutex::default() }
+        OperatorState { place, db: Mutex::default(), running: Mutex::default(), keeper: None }
     }
 
     /// Returns a number that grows with every decision by any process, but not with changed server
@@ -86,6 +93,9 @@ impl OperatorState {
 
     /// Closes the file, unless a query is running. The next query opens it again.
     pub(crate) fn rest(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.finish();
+        }
         match (&self.place, self.db.try_lock()) {
             (Location::File(..) | Location::Look(_), Ok(mut db)) => *db = None,
             (Location::File(..) | Location::Look(_) | Location::Memory, _) => {}
@@ -113,7 +123,7 @@ impl OperatorState {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.change(|db| {
+        self.kept(|db| {
             let before = db.total_changes();
             let done = work(db)?;
             if db.total_changes() > before {
@@ -121,6 +131,38 @@ impl OperatorState {
             }
             Ok(done)
         })
+    }
+
+    /// Makes a change of what is kept twice.
+    fn kept<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.with(|db| {
+            let (done, is_change) = transaction::whole(db, |db| {
+                let before = db.total_changes();
+                let done = work(db)?;
+                let is_change = db.total_changes() > before;
+                if is_change {
+                    decisions::count(db)?;
+                }
+                Ok((done, is_change))
+            })?;
+            if let Some(keeper) = self.keeper.as_ref().filter(|_| is_change) {
+                keeper.changed(db);
+            }
+            Ok(done)
+        })
+    }
+
+    /// Returns when the decisions of this home were lost, unless a person has reviewed that.
+    pub fn lost_at(&self) -> Result<Option<String>, StoreError> {
+        self.ask(decisions::lost_at)
+    }
+
+    /// Makes a server that nothing is known of wait for a review, after decisions were lost.
+    pub fn await_review(&self, name: &str) -> Result<(), StoreError> {
+        self.kept(|db| decisions::await_review(db, name))
     }
 
     fn change<T>(

@@ -2,25 +2,28 @@
 //! writer turns it into a draft and commits that to the journal as a row; the signer signs the
 //! row's receipt, and the clerk files the row into the queryable tables.
 
+pub(crate) mod adoption;
 pub(crate) mod anchor;
 mod backlog;
-mod chain;
+pub(crate) mod chain;
 pub(crate) mod checkpoint_file;
 mod columns;
 mod commit;
-mod compose;
+pub(crate) mod compose;
 mod draft;
 mod drafts;
-mod filing;
+pub(crate) mod filing;
 pub(crate) mod heads;
 pub(crate) mod health;
 pub(crate) mod inbox;
 pub(crate) mod journal;
-mod link;
+pub(crate) mod link;
 pub(crate) mod log_copy;
 pub(crate) mod message;
+mod pending;
 pub(crate) mod recovery;
-mod row;
+pub(crate) mod repair;
+pub(crate) mod row;
 pub(crate) mod schedule;
 pub(crate) mod signer;
 mod waiters;

@@ -6,10 +6,12 @@
 mod store {
     mod copies;
     mod crash;
+    mod decisions;
     mod entries;
     mod faults;
     mod keys;
     mod load;
+    mod losses;
     mod retention;
     mod runs;
     mod state;

@@ -101,6 +101,7 @@ function Ledger({ status }) {
     <dl class="facts">
       <dt>State</dt><dd><${State} word=${ledger.state} /></dd>
       ${ledger.last_error && html`<dt>Fault</dt><dd class="bad-text">${ledger.last_error}</dd>`}
+      ${ledger.notices.map((notice) => html`<dt>Notice</dt><dd class="warn-text">${notice}</dd>`)}
       <dt>Chain</dt><dd>${ledger.chain
         ? html`<a href=${link('receipts', { chain: ledger.chain })}><code>${shortId(ledger.chain)}</code></a>` : html`<span class="faint">starts with the first call</span>`}</dd>
       <dt>Length</dt><dd>${plural(ledger.length, 'receipt')}</dd>

@@ -48,6 +48,9 @@ pub struct LedgerState {
     /// The delivery of checkpoints, if an anchor is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<AnchorState>,
+    /// Losses and repairs that an operator must know of.
+    #[serde(default)]
+    pub notices: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -105,6 +108,7 @@ impl From<&LedgerHealth> for LedgerState {
             queue: ledger.queue,
             last_error: ledger.fault.as_ref().map(ToString::to_string),
             anchor: ledger.anchor.as_ref().map(AnchorState::from),
+            notices: ledger.notices.clone(),
         }
     }
 }

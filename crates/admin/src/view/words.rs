@@ -321,7 +321,7 @@ pub(crate) fn receipt_status() -> ObjectBuilder {
 }
 
 pub(crate) fn chain_state_or_null() -> Object {
-    or_null(one_of(["open", "complete", "interrupted", "expired", "damaged"]))
+    or_null(one_of(["open", "complete", "interrupted", "unclosed", "expired", "damaged"]))
 }
 
 pub(crate) fn chain_status() -> ObjectBuilder {

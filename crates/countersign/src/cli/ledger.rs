@@ -16,4 +16,22 @@ pub(crate) enum Ledger {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
+    /// Check the whole ledger: file, journals, keys, decisions and every chain
+    #[command(
+        after_help = "It only reads, also from a read-only home and while the gate runs.\n\n\
+        Exit codes: 0 sound, 1 faults found, 2 could not be checked"
+    )]
+    Check {
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Recover what can be recovered of a damaged or lost ledger
+    #[command(after_help = "Stop all gates of the home first. A lost database is made again from \
+        journals and\ncopies of chains, damaged files are set aside, nothing is deleted. A signed \
+        receipt says\nwhat was done.")]
+    Repair {
+        /// Repair without asking
+        #[arg(long)]
+        yes: bool,
+    },
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use admin::view::{
-    ItemChoice, NewServer, ReviewItem, ServerApproval, ServerEntry, ServerList, ServerLog,
-    ServerReviewEntry,
+    GateStatus, ItemChoice, NewServer, ReviewItem, ServerApproval, ServerEntry, ServerList,
+    ServerLog, ServerReviewEntry,
 };
 use gateway::plan::Reach;
 use serde_json::Value;
@@ -22,10 +22,7 @@ const LINES_KEPT: u32 = mcp::limits::STDERR_LINES_MAX as u32;
 
 pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure> {
     match verb {
-        Upstream::List { output } => {
-            let answer = get(place, Reach::All, PATH).await?;
-            output::answer(output, &answer, list).map(|_| ())
-        }
+        Upstream::List { output } => list_all(place, output).await,
         Upstream::Get { name, output } => {
             let path = format!("{PATH}/{}", encode(&name));
             let answer = get(place, Reach::Only(name), &path).await?;
@@ -50,6 +47,17 @@ pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure
             output::answer(output, &answer, logs).map(|_| ())
         }
     }
+}
+
+/// Lists the servers, after the notices of the ledger: lost decisions explain why servers wait.
+async fn list_all(place: &Locations, format: Format) -> Result<(), Failure> {
+    let asking = async |control: &Control| {
+        Ok((control.get("/api/v1/status").await?, control.get(PATH).await?))
+    };
+    let (status, answer) = Control::with(place, Reach::All, asking).await?;
+    let status: GateStatus = output::read(&status)?;
+    status.ledger.notices.iter().for_each(|notice| output::note(notice));
+    output::answer(format, &answer, list).map(|_| ())
 }
 
 async fn add(place: &Locations, args: Add) -> Result<(), Failure> {

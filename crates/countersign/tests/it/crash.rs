@@ -2,6 +2,7 @@
 //! shows as interrupted, and every chain is intact.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -16,11 +17,13 @@ use testkit::program::program;
 use testkit::upstream::{scripted, scripted_upstream};
 use testkit::wait::eventually;
 use testkit::wire::Wire;
+use tokio::io::AsyncWriteExt;
 use tokio::process::Child;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use crate::ledger::{journals, records, whole_chains};
+use crate::ledger::{journals, records, records_when, whole_chains};
 
 /// Returns the number of rounds, fifty in the long run.
 fn rounds() -> usize {
@@ -287,4 +290,130 @@ async fn five(killed: usize) {
     let chains = whole_chains(&gate.home());
     let complete = chains.iter().filter(|(_, check)| check.status == ChainStatus::Complete);
     assert_eq!((chains.len(), complete.count()), (5, 4), "killed {killed}");
+}
+
+/// Makes a hook record an action on a resource. Once it has ended, the event is with the gate or in
+/// the spool.
+async fn hook(dir: &Path, resource: &str) {
+    let event = json!({"hook_event_name": "PostToolUse", "session_id": "hooked", "cwd": "/",
+        "tool_name": "Read", "tool_input": {"file_path": resource}, "tool_response": {}});
+    let mut child =
+        program(dir).arg("hook").stdin(Stdio::piped()).spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(event.to_string().as_bytes()).await.unwrap();
+    drop(stdin);
+    assert!(child.wait().await.unwrap().success());
+}
+
+/// Runs a workflow with one command, whose record names the file that it writes.
+async fn workflow(dir: &Path, resource: &str) -> bool {
+    let file = dir.join(format!("{}.yaml", resource.replace('/', "-")));
+    let text = format!(
+        "name: round\nstates:\n  initial: one\n  one:\n    type: step\n    \
+         command: echo done > .{resource}\n    on_success: done\n  done:\n    type: terminal\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let output = testkit::program::run(dir, [OsStr::new("run"), file.as_os_str()]).await;
+    output.status.success()
+}
+
+/// Repeats the work with numbers of its own until the round is over, and returns the resources of
+/// those that succeeded.
+async fn repeat<F: Future<Output = bool>>(
+    over: CancellationToken,
+    name: String,
+    work: impl Fn(String) -> F,
+) -> Vec<String> {
+    let mut done = Vec::new();
+    for number in 0.. {
+        if over.is_cancelled() {
+            break;
+        }
+        let resource = format!("/{name}-{number}");
+        if work(resource.clone()).await {
+            done.push(resource);
+        }
+    }
+    done
+}
+
+/// One round of everything at once: the shared gate, a gate of its own, a wrapped server, hooks,
+/// workflows and rotations of the key. Returns what was confirmed.
+async fn everything(gate: &mut Gate, round: usize) -> Vec<String> {
+    let dir = gate.dir.path().to_owned();
+    let upstream = scripted_upstream();
+    let file = dir.join("s.tools.json");
+    let wrap = ["wrap", "--name", "s", "--", upstream.to_str().unwrap(), file.to_str().unwrap()];
+    let (sender, mut answered) = mpsc::unbounded_channel();
+    let (mut clients, mut http) = (JoinSet::new(), JoinSet::new());
+    let (mut wrapped, client) = talker(&dir, &wrap).await;
+    clients.spawn(load(client, View::Plain, format!("{round}-wrap"), sender.clone()));
+    let through = gate.stdio().await;
+    clients.spawn(load(through, View::Discovery, format!("{round}-mcp"), sender.clone()));
+    http.spawn(load(gate.http().await, View::Discovery, format!("{round}-http"), sender));
+    let over = CancellationToken::new();
+    let (at, names) = (dir.clone(), format!("{round}-run"));
+    let workflows = tokio::spawn(repeat(over.clone(), names, move |resource| {
+        let dir = at.clone();
+        async move { workflow(&dir, &resource).await }
+    }));
+    let (at, names) = (dir.clone(), format!("{round}-key"));
+    let rotations = tokio::spawn(repeat(over.clone(), names, move |_| {
+        let dir = at.clone();
+        async move { testkit::program::run(&dir, ["keys", "rotate"]).await.status.success() }
+    }));
+    let mut all = answers(&mut answered, 50 + random(150)).await;
+    let live: Vec<String> = (0..5).map(|n| format!("/{round}-hook-{n}")).collect();
+    for resource in &live {
+        hook(&dir, resource).await;
+    }
+    // A gate does not confirm events: those that it has taken are in the ledger a moment later.
+    let home = gate.home();
+    records_when(&home, |records| {
+        live.iter().all(|wanted| records.iter().any(|record| record["resource"] == **wanted))
+    })
+    .await;
+    all.extend(live);
+    gate.kill().await;
+    kill_process(wrapped.pid, Signal::KILL).unwrap();
+    wrapped.child.wait().await.unwrap();
+    over.cancel();
+    for n in 5..8 {
+        // Nobody runs: these go to the spool.
+        let resource = format!("/{round}-hook-{n}");
+        hook(&dir, &resource).await;
+        all.push(resource);
+    }
+    http.shutdown().await;
+    clients.join_all().await;
+    all.extend(rest(&mut answered).await);
+    let written = workflows.await.unwrap().into_iter();
+    let root = std::fs::canonicalize(&dir).unwrap();
+    all.extend(written.map(|resource| format!("{}{resource}", root.display())));
+    rotations.await.unwrap();
+    all
+}
+
+#[tokio::test]
+async fn long_killed_processes_of_every_kind_lose_nothing_they_confirmed() {
+    let rounds = if testkit::run::is_long() { 20 } else { 1 };
+    let mut gate =
+        Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
+    let mut all = Vec::new();
+    for round in 0..rounds {
+        all.extend(everything(&mut gate, round).await);
+        gate.restart().await;
+        let home = gate.home();
+        // The spool is taken in once the gate runs.
+        let wanted = format!("/{round}-hook-7");
+        records_when(&home, |records| records.iter().any(|record| record["resource"] == wanted))
+            .await;
+        assert_eq!(gate.end().await, Some(0));
+        check(&home, &all);
+        let report =
+            testkit::program::run(gate.dir.path(), ["ledger", "check", "-o", "json"]).await;
+        assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stdout));
+        gate.restart().await;
+    }
+    println!("{rounds} rounds, {} confirmed, 0 lost", all.len());
 }

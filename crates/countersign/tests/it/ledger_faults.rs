@@ -199,7 +199,7 @@ async fn a_signing_key_that_cannot_be_trusted_stops_the_start() {
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     does_not_start(&gate, &["LEDGER_UNAVAILABLE", &name, "mode 644", "chmod 600"]).await;
     std::fs::remove_file(&key).unwrap();
-    does_not_start(&gate, &[&name, "is missing", "backup", "move ledger.db away"]).await;
+    does_not_start(&gate, &[&name, "is missing", "backup", "ledger repair"]).await;
     let other = used_home().await;
     std::fs::copy(secret_key(&other), &key).unwrap();
     does_not_start(&gate, &[&name, "was replaced", "backup"]).await;
@@ -219,12 +219,14 @@ async fn a_damaged_ledger_stops_the_start() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[..64].fill(b'?');
     std::fs::write(&file, bytes).unwrap();
-    does_not_start(&gate, &["LEDGER_UNAVAILABLE", "the ledger is damaged", "move ledger.db away"])
-        .await;
+    does_not_start(&gate, &["LEDGER_UNAVAILABLE", "the ledger is damaged", "ledger repair"]).await;
     std::fs::write(&file, b"").unwrap();
     for companion in ["ledger.db-wal", "ledger.db-shm"] {
         let _ = std::fs::remove_file(gate.home().join(companion));
     }
+    does_not_start(&gate, &["LEDGER_INCOMPLETE", "is empty", "1 signing key"]).await;
+    let repaired = run(gate.dir.path(), ["ledger", "repair", "--yes"]).await;
+    assert!(repaired.status.success(), "{}", stderr(&repaired));
     let mut gate = gate;
     gate.restart().await;
     gate.http().await.two_key_call("write", "s:last", json!({})).await;

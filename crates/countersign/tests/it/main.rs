@@ -24,6 +24,7 @@ mod http_edge;
 mod intent;
 mod ledger;
 mod ledger_faults;
+mod ledger_losses;
 mod lists;
 mod locks;
 mod mcp_serve;

@@ -1,11 +1,10 @@
 //! Lock files in the home. A chain or run whose lock can be taken has lost its process.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::database::WRITERS;
 use crate::error::StoreError;
 use crate::limits::{MAINTENANCE_LOOK, MAINTENANCE_MAX};
 
@@ -20,12 +19,39 @@ impl Lock {
     /// Takes the lock of a chain; `None` if its writer lives. The file is removed with the lock.
     pub(crate) fn take(writers: &Path, chain_id: &str) -> Result<Option<Lock>, StoreError> {
         let path = writers.join(format!("{chain_id}.lock"));
-        let file = open(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { file, path, remains: false })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(cannot(&path, &error)),
+        loop {
+            let file = open(&path)?;
+            match file.try_lock() {
+                // Its holder may have removed the file after it was opened here.
+                Ok(()) if !is_at(&file, &path) => {}
+                Ok(()) => return Ok(Some(Lock { file, path, remains: false })),
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(cannot(&path, &error)),
+            }
         }
+    }
+
+    /// Reports whether a process writes a chain, without taking its lock for longer than that.
+    pub(crate) fn is_held(writers: &Path, chain_id: &str) -> bool {
+        ["lock", "journal"].iter().any(|ending| {
+            let file = File::open(writers.join(format!("{chain_id}.{ending}")));
+            file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        })
+    }
+
+    /// Returns the chains whose lock files are held.
+    pub(crate) fn held(writers: &Path) -> Vec<String> {
+        let files = std::fs::read_dir(writers).into_iter().flatten().flatten();
+        let paths = files.map(|file| file.path());
+        let locks = paths.filter(|path| path.extension().is_some_and(|end| end == "lock"));
+        let names = locks.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+        let chains = names.filter(|name| name != "maintenance" && name != "decisions");
+        chains.filter(|name| Lock::is_held(writers, name)).collect()
+    }
+
+    /// Reports whether the lock's file is still where other processes look for it.
+    pub(crate) fn is_in_place(&self) -> bool {
+        is_at(&self.file, &self.path)
     }
 
     /// Waits for the lock that allows one process at a time to migrate, apply retention or recover.
@@ -43,6 +69,15 @@ impl Lock {
         }
     }
 
+    /// Waits for the lock that allows one process at a time to write the copy of the decisions, in
+    /// milliseconds.
+    pub(crate) fn decisions(writers: &Path) -> Result<Lock, StoreError> {
+        let path = writers.join("decisions.lock");
+        let file = open(&path)?;
+        file.lock().map_err(|error| cannot(&path, &error))?;
+        Ok(Lock { file, path, remains: true })
+    }
+
     /// Takes the maintenance lock; `None` if another process holds it.
     pub(crate) fn try_maintenance(writers: &Path) -> Result<Option<Lock>, StoreError> {
         let path = writers.join("maintenance.lock");
@@ -55,26 +90,18 @@ impl Lock {
     }
 }
 
-/// Reports whether a process writes to the ledger of this home.
-pub fn has_writer(home: &Path) -> bool {
-    let writers = home.join(WRITERS);
-    let files = std::fs::read_dir(&writers).into_iter().flatten().flatten();
-    let names = files.filter_map(|file| file.file_name().into_string().ok());
-    names
-        .filter_map(|name| Some(name.strip_suffix(".lock")?.to_owned()))
-        .any(|chain_id| is_held(&writers, &chain_id))
-}
-
-/// Reports whether the writer of a chain lives. Creates nothing.
-pub(crate) fn is_held(writers: &Path, chain_id: &str) -> bool {
-    let path = writers.join(format!("{chain_id}.lock"));
-    File::open(path)
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+/// Reports whether a path leads to this open file.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let number = |found: std::io::Result<std::fs::Metadata>| {
+        found.ok().map(|found| (found.dev(), found.ino()))
+    };
+    let open = number(file.metadata());
+    open.is_some() && open == number(std::fs::metadata(path))
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if !self.remains {
+        if !self.remains && self.is_in_place() {
             // Removed while the lock is still held, so that no other process can hold it by then.
             let _ = std::fs::remove_file(&self.path);
         }

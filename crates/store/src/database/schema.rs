@@ -334,5 +334,10 @@ pub(crate) fn has_table(db: &Connection, name: &str) -> Result<bool, StoreError>
     Ok(statement.exists([name])?)
 }
 
+/// Reports whether a table has any row.
+pub(crate) fn has_rows(db: &Connection, table: &str) -> Result<bool, StoreError> {
+    Ok(db.prepare(&format!("SELECT 1 FROM {table} LIMIT 1"))?.exists([])?)
+}
+
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,8 @@ use self::records::{
 };
 use super::reader::Reader;
 use super::receipts::StoredChain;
-use crate::database::{WRITERS, lock, schema};
+use crate::database::lock::Lock;
+use crate::database::{WRITERS, schema};
 use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
@@ -83,7 +84,13 @@ impl Reader {
             }
             let filed = self.filed_head(&chain.id, tables)?;
             let promised = outset.promised(&chain.id, filed.entry);
-            self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each))?;
+            match self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each)) {
+                // The other chains are checked all the same.
+                Err(StoreError::Corrupt(words)) => {
+                    audit.fault(&chain.id, None, format!("the chain cannot be read: {words}"));
+                }
+                audited => audited?,
+            }
             if tables.is_ours && chain.opening.is_none() {
                 let words = "the chain is not in the table of chains";
                 audit.fault(&chain.id, None, words.to_owned());
@@ -291,7 +298,7 @@ impl Outset<'_> {
         };
         let writers = home.join(WRITERS);
         let left = journal::unfiled(&writers, chain_id, filed)?;
-        let is_abandoned = !lock::is_held(&writers, chain_id);
+        let is_abandoned = !Lock::is_held(&writers, chain_id);
         (left.entries > 0).then_some(Promises { left, is_abandoned })
     }
 }

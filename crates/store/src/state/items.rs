@@ -112,13 +112,16 @@ impl OperatorState {
             return Ok(());
         }
         let now = Timestamp::now().as_microsecond();
-        self.change(|db| {
+        let record = |db: &Connection| {
             changes.iter().try_for_each(|change| change.apply(db, server, now))?;
             if baseline {
                 servers::set_baseline(db, server)?;
             }
             Ok(())
-        })
+        };
+        // What waits for a review is in the database alone.
+        let approves = changes.iter().any(|change| matches!(change, ItemChange::Approved { .. }));
+        if approves || baseline { self.kept(record) } else { self.change(record) }
     }
 
     /// Approves the reviewed versions if exactly those are still pending, all or none. The results

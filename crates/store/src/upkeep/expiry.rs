@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The folder in the home for the exports.
-const EXPORTS: &str = "exports";
+pub(crate) const EXPORTS: &str = "exports";
 
 /// Writes the receipts of a chain to a file, one a line.
 pub(crate) fn export(db: &Connection, chain_id: &str, home: &Path) -> Result<(), StoreError> {

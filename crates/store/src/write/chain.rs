@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::database::lock::Lock;
 use crate::database::timestamp;
 use crate::error::StoreError;
-use crate::write::journal::{self, Journal};
+use crate::write::journal::{self, Header, HeaderFacts, Journal};
 use crate::write::link::{ChainEnd, ChainRef, Issuance, PrecedingChain};
 
 /// An open chain and the place of its next receipt.
@@ -24,7 +24,15 @@ pub(crate) struct OpenChain {
     /// The chain before it, named in the first receipt so that its deletion is detected.
     pub(crate) preceding: Option<PrecedingChain>,
     pub(crate) journal: Journal,
-    _lock: Lock,
+    lock: Lock,
+}
+
+/// The names of a chain whose writer is gone, and its signing key.
+pub(crate) struct LeftChain<'a> {
+    pub(crate) chain: ChainRef<'a>,
+    pub(crate) key: Arc<SigningKey>,
+    pub(crate) journal: Journal,
+    pub(crate) lock: Lock,
 }
 
 impl OpenChain {
@@ -39,24 +47,35 @@ impl OpenChain {
         let lock = Lock::take(writers, &id)?.ok_or_else(|| {
             StoreError::Write(format!("another process holds the lock of chain {id}"))
         })?;
-        let journal = Journal::open(writers, &id, durability)?;
         let preceding = preceding(db, writers, i64::MAX)?;
-        let number = db
-            .prepare_cached(
-                "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
-                   preceding_hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .insert(params![
-                id,
-                timestamp::now(),
-                std::process::id(),
-                key.public().fingerprint().to_string(),
-                preceding.as_ref().map(|preceding| &preceding.chain_id),
-                preceding.as_ref().map(|preceding| preceding.sequence),
-                preceding.as_ref().map(|preceding| preceding.hash.to_string()),
-            ])?;
-        Ok(OpenChain { number, id, key, end: ChainEnd::default(), preceding, journal, _lock: lock })
+        let header = Header::new(HeaderFacts {
+            chain: &id,
+            key: key.public().fingerprint().to_string(),
+            opened_at: timestamp::now(),
+            pid: std::process::id(),
+            preceding: preceding.as_ref(),
+        });
+        let number = insert(db, &header)?;
+        let journal = Journal::begin(writers, header, durability)?;
+        Ok(OpenChain { number, id, key, end: ChainEnd::default(), preceding, journal, lock })
+    }
+
+    /// Makes a deleted lock file anew, so that no other process takes this chain for abandoned.
+    /// Until then, the lock on the journal tells them.
+    pub(crate) fn guard(&mut self, writers: &Path) {
+        if self.lock.is_in_place() {
+            return;
+        }
+        match Lock::take(writers, &self.id) {
+            Ok(Some(lock)) => {
+                tracing::warn!(chain = %self.id, "the chain's lock file was deleted; made it anew");
+                self.lock = lock;
+            }
+            Ok(None) => {
+                tracing::warn!(chain = %self.id, "the chain's lock file was replaced");
+            }
+            Err(error) => tracing::error!("the chain's lock file was deleted: {error}"),
+        }
     }
 
     /// Prepares the receipt after `end`, which is the chain's own once that has been committed.
@@ -73,15 +92,34 @@ impl OpenChain {
     pub(crate) fn adopt(
         db: &Connection,
         writers: &Path,
-        chain: ChainRef<'_>,
-        key: Arc<SigningKey>,
-        lock: Lock,
+        left: LeftChain<'_>,
     ) -> Result<OpenChain, StoreError> {
+        let LeftChain { chain, key, journal, lock } = left;
         let (number, id) = (chain.number, chain.id.to_owned());
         let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, writers, number)?);
-        let journal = Journal::open(writers, &id, Durability::Process)?;
-        Ok(OpenChain { number, id, key, end, preceding, journal, _lock: lock })
+        Ok(OpenChain { number, id, key, end, preceding, journal, lock })
     }
+}
+
+/// Adds a chain to the tables as its journal's header describes it; returns its number.
+pub(crate) fn insert(db: &Connection, header: &Header) -> Result<i64, StoreError> {
+    let preceding = header.preceding.as_ref();
+    let number = db
+        .prepare_cached(
+            "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
+               preceding_hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .insert(params![
+            header.chain,
+            header.opened_at,
+            header.pid,
+            header.key,
+            preceding.map(|preceding| &preceding.chain_id),
+            preceding.map(|preceding| preceding.sequence),
+            preceding.map(|preceding| &preceding.hash),
+        ])?;
+    Ok(number)
 }
 
 /// Returns the newest earlier chain that has a receipt.
@@ -134,7 +172,11 @@ fn named_by(
 }
 
 /// Returns the last receipt of a chain, filed or not.
-fn end_of(db: &Connection, writers: &Path, chain_id: &str) -> Result<ChainEnd, StoreError> {
+pub(crate) fn end_of(
+    db: &Connection,
+    writers: &Path,
+    chain_id: &str,
+) -> Result<ChainEnd, StoreError> {
     let committed = journal::end_of(writers, chain_id).unwrap_or_default();
     let filed = filed_end_of(db, chain_id)?;
     Ok(if committed.sequence > filed.sequence { committed } else { filed })

@@ -167,7 +167,7 @@ pub(crate) fn records_expired(issuance: Issuance<'_>, deleted: &[ExpiredData]) -
 }
 
 /// Composes a receipt of an action of the ledger itself.
-fn own(
+pub(crate) fn own(
     issuance: Issuance<'_>,
     action_type: &str,
     (risk, runtime): (RiskLevel, Runtime<'_>),
@@ -280,7 +280,7 @@ fn with_checkpoint<'a>(
     runtime
 }
 
-fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
+pub(crate) fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
     let mut chain = Runtime::new();
     chain.insert("chain_id", &*preceding.chain_id);
     chain.insert("sequence", preceding.sequence);

@@ -30,6 +30,8 @@ pub(crate) struct Clerk {
 pub(crate) enum Consequence<'a> {
     Nothing,
     Closed(Termination),
+    /// The chain ends as interrupted, and takes the rest of this one, which cannot be signed.
+    ClosedInstead(i64),
     /// Another key signs from here on; its fingerprint.
     Key(&'a str),
     /// The receipts of a chain expire.
@@ -275,6 +277,28 @@ impl<'a> Filing<'a> {
     }
 }
 
+/// Reports whether a call was filed when it started and has not been ended.
+pub(crate) fn is_pending(db: &Connection, id: &str) -> Result<bool, StoreError> {
+    let words =
+        "SELECT 1 FROM activity WHERE id = ?1 AND status = 'pending' AND receipt_id IS NULL";
+    Ok(db.prepare_cached(words)?.exists([id])?)
+}
+
+/// Reports whether the receipt of a call has been filed.
+pub(crate) fn has_receipt(db: &Connection, call: &str) -> Result<bool, StoreError> {
+    let words = "SELECT 1 FROM receipts WHERE id = ?1";
+    Ok(db.prepare_cached(words)?.exists([receipt_id(call)])?)
+}
+
+/// Adds to the records of calls the names of their receipts, which were in the tables before them.
+pub(crate) fn name_receipts(db: &Connection, calls: &[String]) -> Result<(), StoreError> {
+    for call in calls {
+        let words = "UPDATE activity SET receipt_id = ?2 WHERE id = ?1 AND receipt_id IS NULL";
+        db.prepare_cached(words)?.execute([call, &receipt_id(call)])?;
+    }
+    Ok(())
+}
+
 /// Returns the id of a call's receipt.
 pub(crate) fn receipt_id(call: &str) -> String {
     format!("urn:receipt:{call}")
@@ -380,7 +404,8 @@ fn insert_receipt(
 /// Marks the journal of a chain as filed up to the last of these rows, and its head as that of the
 /// last receipt.
 fn mark_filed(db: &Connection, chain: i64, rows: &[JournalRow]) -> Result<(), StoreError> {
-    let entry = rows.last().map(|last| last.entry).filter(|entry| *entry > 0);
+    // Receipts of the ledger's own, which may be the last rows, have no entry.
+    let entry = rows.iter().map(|row| row.entry).max().filter(|entry| *entry > 0);
     let link = rows.iter().rev().find_map(|row| row.link.as_ref());
     db.prepare_cached(
         "UPDATE chains SET filed = COALESCE(?2, filed), length = COALESCE(?3, length),
@@ -408,6 +433,13 @@ fn bring_about(
                 params![chain.number, termination.as_str()],
             )?;
             journal::clear(db, chain.number)?;
+        }
+        Consequence::ClosedInstead(other) => {
+            bring_about(db, chain, Consequence::Closed(Termination::Interrupted))?;
+            // Its journal has nothing more to file, should it outlast this.
+            let words = "UPDATE chains SET status = 'unclosed', filed = ?2 WHERE chain = ?1";
+            db.execute(words, [other, i64::MAX])?;
+            journal::clear(db, other)?;
         }
         Consequence::Key(fingerprint) => {
             db.execute(

@@ -82,6 +82,18 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<Head>> {
     Ok(hash.map(|hash| Head { chain_id, length, hash }))
 }
 
+/// Sets the heads of all chains to what their receipts say, after these were copied from elsewhere.
+pub(crate) fn recount(db: &Connection) -> Result<(), StoreError> {
+    db.execute_batch(
+        "UPDATE chains SET
+           length = COALESCE((SELECT MAX(sequence) FROM receipts
+             WHERE receipts.chain_id = chains.chain_id), 0),
+           last_hash = (SELECT receipt_hash FROM receipts
+             WHERE receipts.chain_id = chains.chain_id ORDER BY sequence DESC LIMIT 1)",
+    )?;
+    Ok(())
+}
+
 /// Returns the newest chains whose expiry the receipts of a chain state.
 pub(crate) fn expired_by(db: &Connection, chain_id: &str) -> Result<Vec<Head>, StoreError> {
     let mut statement = db.prepare(

@@ -35,6 +35,8 @@ pub struct LedgerHealth {
     pub failures: u64,
     /// The delivery of checkpoints to the anchor; none if there is no anchor.
     pub anchor: Option<AnchorHealth>,
+    /// Losses and repairs that an operator must know of.
+    pub notices: Vec<String>,
 }
 
 /// The delivery of checkpoints to the anchor.
@@ -57,6 +59,16 @@ impl AnchorHealth {
 }
 
 impl Health {
+    pub(crate) fn with(notices: Vec<String>) -> Health {
+        Health(Mutex::new(LedgerHealth { notices, ..LedgerHealth::default() }))
+    }
+
+    pub(crate) fn add_notices(&self, notices: Vec<String>) {
+        if !notices.is_empty() {
+            self.lock().notices.extend(notices);
+        }
+    }
+
     pub(crate) fn now(&self) -> LedgerHealth {
         self.lock().clone()
     }

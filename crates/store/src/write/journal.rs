@@ -1,6 +1,9 @@
 //! The journal: a call is committed here before the caller gets a response.
 
+mod checksum;
 mod file;
+mod line;
+mod scan;
 mod table;
 
 use std::collections::HashMap;
@@ -12,7 +15,11 @@ use crate::error::StoreError;
 use crate::record::CallStart;
 use crate::write::row::JournalRow;
 
-pub(crate) use file::{Journal, UnfiledPromises, chains, end_of, unfiled};
+pub(crate) use file::{
+    DAMAGED_ENDING, Journal, UnfiledPromises, chains, end_of, header, scan, unfiled,
+};
+pub(crate) use line::{Header, HeaderFacts};
+pub(crate) use scan::{DamagedLine, LostEntries, Scan};
 pub(crate) use table::clear;
 
 /// The part of a chain that a dead process left in its journal.
@@ -21,6 +28,9 @@ pub(crate) struct Remnant {
     pub(crate) unfiled: Vec<JournalRow>,
     /// The starts without an end in the journal, by entry; some may have ended nevertheless.
     pub(crate) starts: Vec<OpenStart>,
+    pub(crate) damaged: Vec<DamagedLine>,
+    /// Entries that were committed, not filed, and cannot be read.
+    pub(crate) lost: LostEntries,
 }
 
 /// The start of a call whose end is not in the journal.
@@ -37,9 +47,14 @@ impl Remnant {
     ) -> Result<Remnant, StoreError> {
         let filed = "SELECT filed FROM chains WHERE chain = ?1";
         let filed = db.query_row(filed, [chain], |row| row.get(0))?;
+        let scan = journal.read()?;
         let mut rows = table::read(db, chain)?;
-        rows.extend(journal.read()?);
-        Ok(Remnant::of(rows, filed))
+        // Entries of an older program are in its table, not in a file.
+        let lost = if rows.is_empty() { scan.lost_after(filed) } else { LostEntries::default() };
+        let Scan { rows: read, damaged, .. } = scan;
+        rows.extend(read);
+        let sorted = Remnant::of(rows, filed);
+        Ok(Remnant { damaged, lost, ..sorted })
     }
 
     /// Sorts rows that were filed up to an entry.
@@ -65,6 +80,6 @@ impl Remnant {
         }
         let mut starts: Vec<_> = starts.into_values().collect();
         starts.sort_by_key(|start| start.entry);
-        Remnant { unfiled, starts }
+        Remnant { unfiled, starts, damaged: Vec::new(), lost: LostEntries::default() }
     }
 }

@@ -1,10 +1,13 @@
 //! Recovery after a process that did not end properly: entries in the journal, calls without an
-//! end, a chain without its terminal receipt.
+//! end, a chain without its terminal receipt. What cannot be recovered is counted, set aside, and
+//! named in a signed receipt.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use receipt::content::Termination;
+use receipt::key::SigningKey;
 use rusqlite::Connection;
 
 use crate::database::WRITERS;
@@ -14,30 +17,53 @@ use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::limits::FILE_MAX;
 use crate::record::CallEnd;
-use crate::write::chain::OpenChain;
+use crate::write::adoption::{self, Adoption};
+use crate::write::chain::{LeftChain, OpenChain, filed_end_of};
 use crate::write::compose;
-use crate::write::filing::{Clerk, Consequence};
+use crate::write::filing::{self, Clerk, Consequence};
 use crate::write::heads;
-use crate::write::journal::{self, OpenStart, Remnant};
+use crate::write::journal::{self, Journal, OpenStart, Remnant};
 use crate::write::link::{ChainEnd, ChainRef};
+use crate::write::pending;
+use crate::write::repair::{self, JournalRepair};
 use crate::write::row::JournalRow;
 
+/// The results of a recovery.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// The number of chains that were closed.
+    pub(crate) closed: usize,
+    /// Chains that the tables did not know.
+    pub(crate) adopted: Vec<String>,
+    /// Damage and losses, in words.
+    pub(crate) faults: Vec<String>,
+    /// Committed entries that could not be recovered.
+    pub(crate) lost: u64,
+}
+
 /// Closes every chain whose writer is gone. The caller holds the maintenance lock.
-pub(crate) fn recover(db: &mut Connection, home: &Path, keys: &Keys) -> Result<usize, StoreError> {
+pub(crate) fn recover(
+    db: &mut Connection,
+    home: &Path,
+    keys: &Keys,
+    adoption: Adoption,
+) -> Result<Recovered, StoreError> {
     let writers = &home.join(WRITERS);
-    let mut closed = 0;
-    for left in abandoned(db, writers)? {
+    let adopted = adoption::adopt(db, writers, adoption)?;
+    let mut recovered = Recovered { adopted, ..Recovered::default() };
+    for left in abandoned(db, writers, adoption)? {
         let Some(lock) = Lock::take(writers, &left.chain_id)? else {
             continue;
         };
         // Its writer may have ended it properly just before its lock was taken.
-        let is_left = abandoned(db, writers)?.iter().any(|chain| chain.number == left.number);
-        if is_left && !heads::set_damaged_aside(db, home, &left.chain_id)? {
-            close(db, writers, left, lock, keys)?;
-            closed += 1;
+        let is_left =
+            abandoned(db, writers, adoption)?.iter().any(|chain| chain.number == left.number);
+        if is_left && !is_cut(db, home, &left, &recovered.adopted, adoption)? {
+            close(db, writers, keys, (left, lock), &mut recovered)?;
         }
     }
-    Ok(closed)
+    recovered.faults.iter().for_each(|fault| tracing::error!("{fault}"));
+    Ok(recovered)
 }
 
 struct AbandonedChain {
@@ -47,77 +73,247 @@ struct AbandonedChain {
     is_open: bool,
 }
 
-/// Returns chains that were not closed, and those with a leftover journal.
-fn abandoned(db: &Connection, writers: &Path) -> Result<Vec<AbandonedChain>, StoreError> {
+/// Reports whether the end of a chain is missing, which is then left as it is. A person may order
+/// that the entries in its journal are filed all the same.
+fn is_cut(
+    db: &Connection,
+    home: &Path,
+    left: &AbandonedChain,
+    adopted: &[String],
+    adoption: Adoption,
+) -> Result<bool, StoreError> {
+    let is_ordered = adoption == Adoption::All
+        && journal::scan(&home.join(WRITERS), &left.chain_id)
+            .is_some_and(|scan| !scan.rows.is_empty());
+    if is_ordered || adopted.contains(&left.chain_id) {
+        return Ok(false);
+    }
+    heads::set_damaged_aside(db, home, &left.chain_id)
+}
+
+/// Returns chains that were not closed, and those with a leftover journal. One whose end is missing
+/// is left alone unless a person orders a repair.
+fn abandoned(
+    db: &Connection,
+    writers: &Path,
+    adoption: Adoption,
+) -> Result<Vec<AbandonedChain>, StoreError> {
     let mut statement = db.prepare(
         "SELECT chain, chain_id, key, status = 'open' FROM chains
-         WHERE status <> 'damaged' AND (status = 'open' OR chain IN (SELECT chain FROM journal)
+         WHERE (status <> 'damaged' OR ?2) AND (status = 'open'
+           OR chain IN (SELECT chain FROM journal)
            OR chain_id IN (SELECT value FROM json_each(?1)))
          ORDER BY chain",
     )?;
     let journals = serde_json::to_string(&journal::chains(writers)).unwrap_or_default();
-    let rows = statement.query_map([journals], |row| {
+    let is_ordered = adoption == Adoption::All;
+    let rows = statement.query_map((journals, is_ordered), |row| {
         let (number, chain_id) = (row.get(0)?, row.get(1)?);
         Ok(AbandonedChain { number, chain_id, key: row.get(2)?, is_open: row.get(3)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// The key that signs what is recovered of a chain.
+enum Signing {
+    /// The chain goes on.
+    Continued(Arc<SigningKey>),
+    /// The chain's own secret key is gone, so another chain takes what is left of it.
+    Elsewhere(Arc<SigningKey>, ChainEnd),
+}
+
+fn signing(db: &Connection, keys: &Keys, left: &AbandonedChain) -> Result<Signing, StoreError> {
+    let Err(reason) = keys.of(&left.key) else {
+        return keys.of(&left.key).map(Signing::Continued);
+    };
+    let (current, end) = (keys.current(), filed_end_of(db, &left.chain_id)?);
+    if end.sequence > 0 && left.is_open {
+        tracing::warn!(chain = %left.chain_id, "the chain cannot be continued: {reason}");
+        return Ok(Signing::Elsewhere(current, end));
+    }
+    if end.sequence == 0 {
+        let key = current.public().fingerprint().to_string();
+        db.execute("UPDATE chains SET key = ?2 WHERE chain = ?1", (left.number, key))?;
+    }
+    Ok(Signing::Continued(current))
+}
+
+/// Files what is left of a chain, and ends it.
 fn close(
-    db: &mut Connection,
+    db: &Connection,
     writers: &Path,
-    left: AbandonedChain,
-    lock: Lock,
     keys: &Keys,
+    (left, lock): (AbandonedChain, Lock),
+    recovered: &mut Recovered,
 ) -> Result<(), StoreError> {
-    let key = keys.of(&left.key)?;
-    let mut chain = OpenChain::adopt(
-        db,
-        writers,
-        ChainRef { number: left.number, id: &left.chain_id },
-        key,
-        lock,
-    )?;
-    let mut end = chain.end;
-    let mut clerk = Clerk::default();
-    let Remnant { mut unfiled, starts } = Remnant::read(db, chain.number, &mut chain.journal)?;
-    for row in &mut unfiled {
-        compose_again(&chain, &mut end, row);
-        row.sign(&chain.key);
+    let Some(mut journal) = Journal::left(writers, &left.chain_id)? else {
+        tracing::warn!(chain = %left.chain_id, "the lock file of a living writer was deleted");
+        return Ok(());
+    };
+    let mut remnant = Remnant::read(db, left.number, &mut journal)?;
+    let mut repair = examine(&left, &remnant, &journal)?;
+    let receipted = forget_receipts(db, &left, &mut remnant)?;
+    match signing(db, keys, &left)? {
+        Signing::Continued(key) => {
+            let number = ChainRef { number: left.number, id: &left.chain_id };
+            let taken = LeftChain { chain: number, key, journal, lock };
+            let chain = OpenChain::adopt(db, writers, taken)?;
+            let consequence = left.is_open.then_some(Termination::Interrupted);
+            file(db, &chain, remnant, &mut repair, consequence.map(Consequence::Closed))?;
+            if !left.is_open {
+                journal::clear(db, chain.number)?;
+            }
+            chain.journal.remove();
+        }
+        Signing::Elsewhere(key, end) => {
+            repair.ended_at = Some(end.sequence);
+            repair.missing_key = Some(left.key.clone());
+            let chain = OpenChain::open(db, writers, key, domain::config::Durability::Process)?;
+            let instead = Consequence::ClosedInstead(left.number);
+            file(db, &chain, remnant, &mut repair, Some(instead))?;
+            chain.journal.remove();
+            journal.remove();
+            drop(lock);
+        }
     }
-    for rows in unfiled.chunks(FILE_MAX) {
-        clerk.file(db, chain.by_ref(), rows, Consequence::Nothing)?;
-    }
-    if left.is_open {
-        let mut rows = end_calls(db, &chain, &mut end, starts)?;
-        rows.push(JournalRow::of_link(compose::closing(
-            chain.issuance(&mut end),
-            Termination::Interrupted,
-            None,
-        )));
-        rows.iter_mut().for_each(|row| row.sign(&chain.key));
-        clerk.file(db, chain.by_ref(), &rows, Consequence::Closed(Termination::Interrupted))?;
-    } else {
-        journal::clear(db, chain.number)?;
-    }
-    chain.journal.remove();
+    filing::name_receipts(db, &receipted)?;
+    recovered.closed += 1;
+    recovered.lost += repair.lost.count();
+    recovered.faults.extend(repair.words());
     Ok(())
 }
 
-/// Composes the receipt that was committed with a call. If its record differs by now, or another
-/// program made it, the receipt is issued anew and names the promised hash.
-fn compose_again(chain: &OpenChain, end: &mut ChainEnd, row: &mut JournalRow) {
+/// Reports what is damaged in a journal, and sets aside what was not filed.
+fn examine(
+    left: &AbandonedChain,
+    remnant: &Remnant,
+    journal: &Journal,
+) -> Result<JournalRepair, StoreError> {
+    let mut repair = JournalRepair {
+        chain_id: left.chain_id.clone(),
+        number: left.number,
+        lost: remnant.lost.clone(),
+        ..JournalRepair::default()
+    };
+    let damaged = &remnant.damaged;
+    if let Some(first) = damaged.first() {
+        let (chain, lines, why) = (&left.chain_id, damaged.len(), &first.why);
+        if remnant.lost.is_empty() {
+            let words = "a journal has damaged lines, all of them filed before";
+            tracing::warn!(%chain, lines, "{words}; the first: {why}");
+        } else {
+            repair.set_aside = Some(journal.set_aside(damaged)?);
+        }
+    }
+    Ok(repair)
+}
+
+/// Drops receipts that are in the tables already, from a copy of the chain; returns their calls.
+fn forget_receipts(
+    db: &Connection,
+    left: &AbandonedChain,
+    remnant: &mut Remnant,
+) -> Result<Vec<String>, StoreError> {
+    let mut receipted = Vec::new();
+    if filed_end_of(db, &left.chain_id)?.sequence > 0 {
+        for row in &mut remnant.unfiled {
+            if let Some(ended) = &row.ended
+                && filing::has_receipt(db, &ended.id)?
+            {
+                receipted.push(ended.id.clone());
+                row.promise = None;
+            }
+        }
+    }
+    Ok(receipted)
+}
+
+/// Files the rows of a remnant, and the receipts that end the chain, if it is to be ended.
+fn file(
+    db: &Connection,
+    chain: &OpenChain,
+    remnant: Remnant,
+    repair: &mut JournalRepair,
+    ending: Option<Consequence<'_>>,
+) -> Result<(), StoreError> {
+    let Remnant { mut unfiled, starts, .. } = remnant;
+    let mut end = chain.end;
+    let mut clerk = Clerk::default();
+    for row in &mut unfiled {
+        find_call(db, row, repair)?;
+        compose_again(chain, &mut end, row, repair);
+        row.sign(&chain.key);
+    }
+    let Some(consequence) = ending else {
+        clerk.file(db, chain.by_ref(), &unfiled, Consequence::Nothing)?;
+        return Ok(());
+    };
+    // What is missing is known from the rows that are not filed: they and the receipt that counts
+    // it are filed in one transaction.
+    if !repair.is_needed() {
+        for rows in unfiled.chunks(FILE_MAX) {
+            clerk.file(db, chain.by_ref(), rows, Consequence::Nothing)?;
+        }
+        unfiled.clear();
+    }
+    let mut rows = end_calls(db, chain, &mut end, (repair.number, starts, &unfiled))?;
+    if repair.is_needed() {
+        let receipt = repair::repaired_journal(chain.issuance(&mut end), repair);
+        rows.push(JournalRow::of_link(receipt));
+    }
+    let last = compose::closing(chain.issuance(&mut end), Termination::Interrupted, None);
+    rows.push(JournalRow::of_link(last));
+    rows.iter_mut().for_each(|row| row.sign(&chain.key));
+    unfiled.extend(rows);
+    clerk.file(db, chain.by_ref(), &unfiled, consequence)?;
+    Ok(())
+}
+
+/// Finds the call of an end whose start cannot be read any more: it may have been filed.
+fn find_call(
+    db: &Connection,
+    row: &mut JournalRow,
+    repair: &mut JournalRepair,
+) -> Result<(), StoreError> {
+    if let (None, Some(ended)) = (&row.call, &row.ended) {
+        match pending::call(db, &ended.id)? {
+            Some(call) => {
+                row.call = Some(Arc::new(call));
+                // Filed as the end of a call, not as a call.
+                row.start = Some(0);
+                repair.reissued += 1;
+            }
+            None => repair.ends_without_start += 1,
+        }
+    }
+    Ok(())
+}
+
+/// Composes the receipt that was committed with a call. If its record or its place differs by now,
+/// or another program made it, the receipt is issued anew and names the promised hash.
+fn compose_again(
+    chain: &OpenChain,
+    end: &mut ChainEnd,
+    row: &mut JournalRow,
+    repair: &mut JournalRepair,
+) {
     let (Some(call), Some(ended), Some(promise)) = (&row.call, &row.ended, &row.promise) else {
         return;
     };
-    let issued_at = promise.issued_at.clone().unwrap_or_else(timestamp::now);
+    repair.note_place(promise.sequence, end.sequence);
     let mut after = *end;
-    let mut link = compose::call(chain.issuance(&mut after), call, ended, &issued_at);
-    if promise.issued_at.is_some() && link.body.hash().to_string() != promise.hash {
-        tracing::warn!(call = %call.id, "the record of this call differs from the committed one");
+    let composed = promise.issued_at.as_deref().map(|issued_at| {
+        let link = compose::call(chain.issuance(&mut after), call, ended, issued_at);
+        (link.body.hash().to_string() == promise.hash).then_some(link)
+    });
+    let link = composed.flatten().unwrap_or_else(|| {
+        if !repair.is_needed() {
+            tracing::warn!(call = %call.id, "the record of this call differs from the committed one");
+        }
+        repair.reissued += 1;
         after = *end;
-        link = compose::reissued(chain.issuance(&mut after), call, ended, &promise.hash);
-    }
+        compose::reissued(chain.issuance(&mut after), call, ended, &promise.hash)
+    });
     *end = after;
     row.link = Some(link);
 }
@@ -127,31 +323,32 @@ fn end_calls(
     db: &Connection,
     chain: &OpenChain,
     end: &mut ChainEnd,
-    starts: Vec<OpenStart>,
+    (number, starts, unfiled): (i64, Vec<OpenStart>, &[JournalRow]),
 ) -> Result<Vec<JournalRow>, StoreError> {
+    let ending: HashSet<&str> =
+        unfiled.iter().filter_map(|row| Some(&*row.ended.as_ref()?.id)).collect();
     let mut rows = Vec::new();
+    let mut known: HashSet<String> = HashSet::new();
+    let mut interrupt = |entry, call: Arc<crate::CallStart>| {
+        let ended = CallEnd::interrupted(&call);
+        let issuance = chain.issuance(end);
+        let mut row =
+            JournalRow::of_link(compose::call(issuance, &call, &ended, &timestamp::now()));
+        (row.call, row.ended, row.start) = (Some(call), Some(Arc::new(ended)), Some(entry));
+        rows.push(row);
+    };
     for OpenStart { entry, call } in starts {
-        if is_pending(db, &call.id)? {
-            let ended = CallEnd::interrupted(&call);
-            let mut row = JournalRow::of_link(compose::call(
-                chain.issuance(end),
-                &call,
-                &ended,
-                &timestamp::now(),
-            ));
-            (row.call, row.ended, row.start) = (Some(call), Some(Arc::new(ended)), Some(entry));
-            rows.push(row);
+        let is_unfiled = unfiled.iter().any(|row| row.entry == entry);
+        if is_unfiled || filing::is_pending(db, &call.id)? {
+            known.insert(call.id.clone());
+            interrupt(entry, call);
+        }
+    }
+    // Their starts were filed, and cannot be read from the journal any more.
+    for call in pending::calls(db, number)? {
+        if !known.contains(&call.id) && !ending.contains(&*call.id) {
+            interrupt(0, Arc::new(call));
         }
     }
     Ok(rows)
-}
-
-/// Reports whether a call was filed when it started and has not been ended.
-fn is_pending(db: &Connection, id: &str) -> Result<bool, StoreError> {
-    let found = db
-        .prepare_cached(
-            "SELECT 1 FROM activity WHERE id = ?1 AND status = 'pending' AND receipt_id IS NULL",
-        )?
-        .exists([id])?;
-    Ok(found)
 }

@@ -21,9 +21,10 @@ pub(crate) struct JournalRow {
     pub(crate) promise: Option<ReceiptPromise>,
 }
 
-/// The hash and the time of a committed receipt, whose text is composed again from the record. An
-/// older program did not store the time.
+/// The place, the hash and the time of a committed receipt, whose text is composed again from the
+/// record. An older program did not store the time.
 pub(crate) struct ReceiptPromise {
+    pub(crate) sequence: Option<u64>,
     pub(crate) hash: String,
     pub(crate) issued_at: Option<String>,
 }

@@ -44,6 +44,8 @@ pub(crate) struct Situation {
     pub(crate) durability: Durability,
     /// The length of the chain's journal; none before the first entry.
     pub(crate) journal_bytes: Option<u64>,
+    /// The journal must be begun anew, however short it is.
+    pub(crate) is_journal_due: bool,
     /// Drafts that could not be committed.
     pub(crate) queued: usize,
     /// The time at which the first held start is due without its end.
@@ -344,10 +346,11 @@ impl Situation {
     /// still needed. For a very long one more may be needed, since a crash would require reading
     /// all of it.
     fn is_journal_long(&self) -> bool {
-        self.journal_bytes.is_some_and(|length| {
-            let parts = if length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
-            length > JOURNAL_BYTES_MAX && length / parts > self.unfiled.bytes as u64
-        })
+        self.is_journal_due
+            || self.journal_bytes.is_some_and(|length| {
+                let parts = if length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
+                length > JOURNAL_BYTES_MAX && length / parts > self.unfiled.bytes as u64
+            })
     }
 
     /// Reports whether the journal restarts. Rows at the signer must stay in it, and are not known

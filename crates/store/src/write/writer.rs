@@ -64,6 +64,8 @@ pub(crate) struct Work {
     drafts: Drafts,
     backlog: Backlog,
     waiters: Waiters,
+    /// The journal is begun anew as soon as possible: it was deleted, or another key signs.
+    is_journal_due: bool,
     /// The commit time of the first entry that no checkpoint covers.
     uncovered_since: Option<Instant>,
 }
@@ -125,6 +127,7 @@ impl Writer {
         Situation {
             durability: self.durability,
             journal_bytes: chain.as_ref().map(|chain| chain.journal.length()),
+            is_journal_due: self.work.is_journal_due,
             queued: drafts.queued(),
             held_until: drafts.due(),
             is_failing: self.health.is_failing(),

@@ -139,25 +139,6 @@ fn journal_of(home: &Home) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_corrupt_journal_is_reported_with_its_path() {
-    for change in ["{}", "{\"entry\":1,\"started\":{}}", "no JSON"] {
-        let home = Home::new();
-        let store = home.open();
-        store.append(Entry::Started(Box::new(started(Class::Write)))).await.unwrap();
-        store.settled().await;
-        let copy = home.copy();
-        let journal = journal_of(&copy);
-        fs::write(&journal, format!("{change}\n")).unwrap();
-        let error = Store::open(copy.path(), &rules()).err().unwrap();
-        assert!(matches!(error, StoreError::CorruptJournal(_)), "{error}");
-        assert!(error.to_string().contains(journal.to_str().unwrap()), "{error}");
-        fs::rename(&journal, copy.path().join("aside")).unwrap();
-        copy.open().close().await.unwrap();
-        assert_eq!(copy.look().chains[0].status, ChainStatus::Interrupted);
-    }
-}
-
-#[tokio::test]
 async fn a_torn_journal_costs_only_what_was_torn() {
     let home = Home::new();
     let store = home.open();
@@ -227,7 +208,11 @@ async fn a_receipt_reveals_a_record_changed_after_its_commit() {
     let (home, promised) = unfiled().await;
     let journal = journal_of(&home);
     let text = fs::read_to_string(&journal).unwrap();
-    fs::write(&journal, text.replace("\"server\":\"", "\"server\":\"other-")).unwrap();
+    // An older program's journal has no checksums; one who changes a record can leave them out.
+    let lines = text.lines().filter(|line| !line.contains("\"journal\":"));
+    let plain = lines.map(|line| format!("{}}}\n", line.split(",\"crc\"").next().unwrap()));
+    let plain: String = plain.collect();
+    fs::write(&journal, plain.replace("\"server\":\"", "\"server\":\"other-")).unwrap();
     home.open().close().await.unwrap();
     let look = home.look();
     let told = format!("\"promised_hash\":\"{promised}\"");

@@ -511,7 +511,8 @@ async fn a_closed_ledger_is_one_file() {
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(names, ["keys", "ledger.db", "writers"].map(str::to_owned).into());
+    let expected = ["decisions.json", "keys", "ledger.db", "writers"];
+    assert_eq!(names, expected.map(str::to_owned).into());
 }
 
 #[test]

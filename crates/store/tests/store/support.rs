@@ -145,10 +145,11 @@ pub(crate) fn journal_file(home: &Path, chain: &str) -> PathBuf {
     home.join("writers").join(format!("{chain}.journal"))
 }
 
-/// Returns the journal of a chain.
+/// Returns the journal of a chain, without its header.
 pub(crate) fn journal(home: &Path, chain: &str) -> Vec<Value> {
     let text = fs::read_to_string(journal_file(home, chain)).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.contains("\"journal\":"));
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The content of the file, with every chain verified.

@@ -91,7 +91,8 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
             move || of_ledger(&args, &home, &file, LedgerPlace::Home(&folder))
         };
         let verified = off_thread(verifying).await?;
-        let may_change = broken(&verified.reports).is_some() && store::has_writer(&folder);
+        let may_change =
+            broken(&verified.reports).is_some() && !store::survey::living(&folder).is_empty();
         let Some(pause) = patience.take().filter(|_| may_change) else {
             return Ok(verified);
         };

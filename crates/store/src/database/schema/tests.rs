@@ -126,6 +126,12 @@ async fn entries_left_by_an_older_program_get_their_receipts() {
         texts,
     )
     .unwrap();
+    // A row that cannot be read costs only itself.
+    db.execute_batch(
+        "INSERT INTO journal (slot, chain, entry, started, sequence, hash, body)
+         VALUES (2, 7, 2, '{', 2, 'sha256:01', '{}')",
+    )
+    .unwrap();
     drop(db);
     let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
     let filter = ReceiptFilter { chain_id: Some("left".to_owned()), ..ReceiptFilter::default() };
@@ -134,6 +140,7 @@ async fn entries_left_by_an_older_program_get_their_receipts() {
     texts.reverse();
     assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
     assert!(texts[0].contains(&call.id));
+    assert!(texts[0].contains("\"promised_hash\":\"sha256:00\""), "{}", texts[0]);
     assert!(verify(&texts, &store.key().public(), ChainExpectation::default()).valid);
     store.close().await.unwrap();
 }

@@ -1,25 +1,28 @@
 //! The journal of one chain: a file to which entries are appended, a line each. Only the chain's
-//! writer touches it, so a commit is one write, without locks and without SQLite's pages.
+//! writer touches it, so a commit is one write, without locks and without SQLite's pages. The
+//! writer holds a lock on the file, in case that the chain's lock file is deleted.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use domain::config::Durability;
 use receipt::Hash;
-use serde::{Deserialize, Serialize};
 
+use super::line::{ChainHead, Header, Line, WrittenLine, read, write_line, write_row};
+use super::scan::{DamagedLine, Scan};
+use crate::database::lock::is_at;
 use crate::error::StoreError;
 use crate::limits::JOURNAL_BYTES_KEPT;
-use crate::record::{CallEnd, CallStart};
 use crate::write::link::ChainEnd;
-use crate::write::row::{JournalRow, ReceiptPromise, StartEntry};
+use crate::write::row::{JournalRow, StartEntry};
 
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
+    /// Written with the first entry; a chain that is recovered gets no entries.
+    header: Option<Header>,
     /// The length of the committed content.
     length: u64,
     /// The number of the last entry.
@@ -31,66 +34,62 @@ pub(crate) struct Journal {
     lines: Vec<u8>,
 }
 
-/// An entry as it is written.
-#[derive(Default, Serialize)]
-struct WrittenLine<'a> {
-    entry: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started: Option<&'a CallStart>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<&'a CallEnd>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt: Option<WrittenPromise<'a>>,
-}
-
-/// The promise of a receipt, whose text is composed again from the rest.
-#[derive(Serialize)]
-struct WrittenPromise<'a> {
-    sequence: u64,
-    hash: Hash,
-    issued_at: &'a str,
-}
-
-/// An entry as it is read.
-#[derive(Deserialize)]
-struct ReadLine {
-    entry: i64,
-    started: Option<CallStart>,
-    arguments: Option<String>,
-    ended: Option<CallEnd>,
-    response: Option<String>,
-    receipt: Option<ReadPromise>,
-}
-
-#[derive(Deserialize)]
-struct ReadPromise {
-    sequence: u64,
-    hash: String,
-    issued_at: String,
-}
-
 impl Journal {
-    /// Opens the journal of a chain whose lock the caller holds. A new chain has an empty one.
-    pub(crate) fn open(
+    /// Begins the journal of a new chain, whose lock the caller holds.
+    pub(crate) fn begin(
         writers: &Path,
-        chain_id: &str,
+        header: Header,
         durability: Durability,
     ) -> Result<Journal, StoreError> {
-        let path = path(writers, chain_id);
-        let opened = create(&path, durability).and_then(|file| Ok((file.metadata()?.len(), file)));
-        let (length, file) = opened.map_err(|error| cannot(&path, &error))?;
-        let lines = Vec::new();
-        Ok(Journal { file, path, length, last: 0, is_torn: false, durability, lines })
+        let path = path(writers, &header.chain);
+        let journal = Journal::at(path, Some(header), durability)?;
+        journal.ok_or_else(|| StoreError::Write("another process holds the journal".to_owned()))
+    }
+
+    /// Opens the journal that a dead process left; `None` if its writer lives, although the caller
+    /// holds the lock of the chain.
+    pub(crate) fn left(writers: &Path, chain_id: &str) -> Result<Option<Journal>, StoreError> {
+        Journal::at(path(writers, chain_id), None, Durability::Process)
+    }
+
+    fn at(
+        path: PathBuf,
+        header: Option<Header>,
+        durability: Durability,
+    ) -> Result<Option<Journal>, StoreError> {
+        loop {
+            let file = create(&path, durability).map_err(|error| cannot(&path, &error))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(cannot(&path, &error)),
+            }
+            // Its writer may have begun another file meanwhile.
+            if is_at(&file, &path) {
+                let length = file.metadata().map_err(|error| cannot(&path, &error))?.len();
+                let lines = Vec::new();
+                let (last, is_torn) = (0, false);
+                return Ok(Some(Journal {
+                    file,
+                    path,
+                    header,
+                    length,
+                    last,
+                    is_torn,
+                    durability,
+                    lines,
+                }));
+            }
+        }
     }
 
     /// Commits rows and assigns their numbers.
     pub(crate) fn append(&mut self, rows: &mut [JournalRow]) -> Result<(), StoreError> {
         let mut last = self.last;
         self.lines.clear();
+        if let (0, Some(header)) = (self.length, &self.header) {
+            header.write(&mut self.lines);
+        }
         for row in rows {
             last += 1;
             row.entry = last;
@@ -104,6 +103,9 @@ impl Journal {
     /// Tries to write an empty line, which has no meaning.
     pub(crate) fn probe(&mut self) -> Result<(), StoreError> {
         self.lines.clear();
+        if let (0, Some(header)) = (self.length, &self.header) {
+            header.write(&mut self.lines);
+        }
         self.lines.push(b'\n');
         self.write()
     }
@@ -132,10 +134,17 @@ impl Journal {
         self.length
     }
 
+    /// Reports whether the file is where recovery looks for it.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.length == 0 || is_at(&self.file, &self.path)
+    }
+
     /// Continues in a new file with only what is still needed: the starts of running calls, and
-    /// rows that have not been filed.
+    /// rows that have not been filed. `head` is the last receipt of the chain, `key` the one that
+    /// signs.
     pub(crate) fn begin_anew<'a>(
         &mut self,
+        (head, key): (ChainEnd, String),
         running: impl Iterator<Item = StartEntry<'a>>,
         unfiled: impl Iterator<Item = &'a JournalRow> + Clone,
     ) -> Result<(), StoreError> {
@@ -144,6 +153,12 @@ impl Journal {
             .clone()
             .filter_map(|row| Some(StartEntry { entry: row.start?, call: row.call.as_deref()? }));
         self.lines.clear();
+        if let Some(header) = &mut self.header {
+            header.filed = first.saturating_sub(1).min(self.last);
+            header.head = filed_head(&header.chain, head, unfiled.clone());
+            header.key = key;
+            header.write(&mut self.lines);
+        }
         for start in running.chain(ending).filter(|start| start.entry < first) {
             let line = WrittenLine {
                 entry: start.entry,
@@ -156,6 +171,8 @@ impl Journal {
         unfiled.for_each(|row| write_row(&mut self.lines, row));
         let new = self.new_path();
         let begun = create(&new, self.durability).and_then(|file| {
+            // Before it has its name, so that no other process can take it for abandoned.
+            file.lock()?;
             file.set_len(0)?;
             file.write_all_at(&self.lines, 0)?;
             sync(&file, self.durability)?;
@@ -170,34 +187,27 @@ impl Journal {
         sync_folder(&self.path, self.durability).map_err(|error| cannot(&self.path, &error))
     }
 
-    /// Reads all that a dead process left, in order. An unfinished line was never confirmed to a
-    /// caller.
-    pub(crate) fn read(&mut self) -> Result<Vec<JournalRow>, StoreError> {
+    /// Reads what a dead process left. An unfinished line was never confirmed to a caller.
+    pub(crate) fn read(&mut self) -> Result<Scan, StoreError> {
         let mut text = Vec::new();
         self.file.read_to_end(&mut text).map_err(|error| cannot(&self.path, &error))?;
-        whole_lines(&text).map(|line| self.parse(line)).collect()
+        Ok(Scan::of(&text))
     }
 
-    fn parse(&self, line: &[u8]) -> Result<JournalRow, StoreError> {
-        let found: ReadLine = serde_json::from_slice(line).map_err(|error| {
-            let name = self.path.display();
-            let words = String::from_utf8_lossy(&line[..line.len().min(24)]).into_owned();
-            let why = domain::json::explain(&error);
-            StoreError::CorruptJournal(format!("'{name}', line starting with '{words}': {why}"))
-        })?;
-        let (mut started, mut ended) = (found.started, found.ended);
-        if let Some(started) = &mut started {
-            started.arguments.kept = found.arguments;
-        }
-        if let Some(ended) = &mut ended {
-            ended.response.kept = found.response;
-        }
-        let promise = found.receipt.map(|receipt| ReceiptPromise {
-            hash: receipt.hash,
-            issued_at: Some(receipt.issued_at),
-        });
-        let (call, ended) = (started.map(Arc::new), ended.map(Arc::new));
-        Ok(JournalRow { entry: found.entry, call, ended, start: None, link: None, promise })
+    /// Keeps damaged lines in a file of their own, for a person to look at; returns its name.
+    pub(crate) fn set_aside(&self, lines: &[DamagedLine]) -> Result<String, StoreError> {
+        let path = self.path.with_extension(DAMAGED_ENDING);
+        let mut options = OpenOptions::new();
+        let written =
+            options.append(true).create(true).mode(0o600).open(&path).and_then(|mut to| {
+                for line in lines {
+                    to.write_all(&line.bytes)?;
+                    to.write_all(b"\n")?;
+                }
+                to.sync_all()
+            });
+        written.map_err(|error| cannot(&path, &error))?;
+        Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
     }
 
     /// Removes the journal, which is no longer needed.
@@ -222,16 +232,49 @@ impl Drop for Journal {
     }
 }
 
+/// The ending of a file with damaged lines of a journal.
+pub(crate) const DAMAGED_ENDING: &str = "damaged";
+
+/// Returns the last receipt of a chain that is filed when these rows are not.
+fn filed_head<'a>(
+    chain: &str,
+    head: ChainEnd,
+    unfiled: impl Iterator<Item = &'a JournalRow>,
+) -> Option<ChainHead> {
+    let (sequence, hash) = match unfiled.filter_map(|row| row.link.as_ref()).next() {
+        Some(link) => (link.sequence - 1, link.columns.previous.clone()?),
+        None => (head.sequence, head.hash?.to_string()),
+    };
+    Some(ChainHead { chain_id: chain.to_owned(), sequence, hash })
+}
+
+/// Returns the content of a chain's journal, in any process; `None` if there is no such file.
+pub(crate) fn scan(writers: &Path, chain_id: &str) -> Option<Scan> {
+    fs::read(path(writers, chain_id)).ok().map(|text| Scan::of(&text))
+}
+
+/// Returns the header of a chain's journal, in any process.
+pub(crate) fn header(writers: &Path, chain_id: &str) -> Option<Header> {
+    let mut line = Vec::new();
+    let mut file = io::BufReader::new(File::open(path(writers, chain_id)).ok()?);
+    io::BufRead::read_until(&mut file, b'\n', &mut line).ok()?;
+    match read(line.strip_suffix(b"\n")?) {
+        Ok(Line::Header(header)) => Some(*header),
+        Ok(Line::Row(_)) | Err(_) => None,
+    }
+}
+
 /// Returns the last receipt that a chain's journal promises, in any process.
 pub(crate) fn end_of(writers: &Path, chain_id: &str) -> Option<ChainEnd> {
     let text = fs::read(path(writers, chain_id)).ok()?;
-    let lines: Vec<&[u8]> = whole_lines(&text).collect();
-    let receipts = lines.iter().rev().filter_map(|line| {
-        let found: ReadLine = serde_json::from_slice(line).ok()?;
-        found.receipt
+    let end = text.iter().rposition(|&byte| byte == b'\n')?;
+    let lines = text[..end].rsplit(|&byte| byte == b'\n');
+    let mut promises = lines.filter_map(|line| match read(line) {
+        Ok(Line::Row(row)) => row.promise,
+        Ok(Line::Header(_)) | Err(_) => None,
     });
-    let last = receipts.into_iter().next()?;
-    Some(ChainEnd { sequence: last.sequence, hash: Some(last.hash.parse().ok()?) })
+    let last = promises.next()?;
+    Some(ChainEnd { sequence: last.sequence?, hash: Some(last.hash.parse().ok()?) })
 }
 
 /// Entries of a journal that have not been filed, and the receipts that they promise.
@@ -243,56 +286,30 @@ pub(crate) struct UnfiledPromises {
 
 /// Returns what the journal of a chain holds beyond an entry, in any process; none without one.
 pub(crate) fn unfiled(writers: &Path, chain_id: &str, filed: i64) -> Option<UnfiledPromises> {
-    let text = fs::read(path(writers, chain_id)).ok()?;
-    let read = |line| serde_json::from_slice(line).ok().filter(|it: &ReadLine| it.entry > filed);
-    let lines: Vec<ReadLine> = whole_lines(&text).filter_map(read).collect();
-    let promise = |line: &ReadLine| {
-        let receipt = line.receipt.as_ref()?;
-        Some((receipt.sequence, receipt.hash.parse().ok()?))
+    let mut rows = scan(writers, chain_id)?.rows;
+    rows.retain(|row| row.entry > filed);
+    let promise = |row: &JournalRow| {
+        let promise = row.promise.as_ref()?;
+        Some((promise.sequence?, promise.hash.parse().ok()?))
     };
-    let receipts = lines.iter().filter_map(promise).collect();
-    Some(UnfiledPromises { entries: lines.len(), receipts })
+    let receipts = rows.iter().filter_map(promise).collect();
+    Some(UnfiledPromises { entries: rows.len(), receipts })
 }
 
-/// Returns the chains that have a journal.
+/// Returns the chains that have a journal, the oldest first.
 pub(crate) fn chains(writers: &Path) -> Vec<String> {
     let files = fs::read_dir(writers).into_iter().flatten().flatten();
     let paths = files.map(|file| file.path());
     let journals = paths.filter(|path| path.extension().is_some_and(|end| end == "journal"));
-    journals.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
+    let ids = journals.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+    let mut ids: Vec<String> = ids.collect();
+    // The ids of chains are ordered by time.
+    ids.sort_unstable();
+    ids
 }
 
 fn path(writers: &Path, chain_id: &str) -> PathBuf {
     writers.join(format!("{chain_id}.journal"))
-}
-
-fn write_row(lines: &mut Vec<u8>, row: &JournalRow) {
-    let started = row.call.as_deref().filter(|_| row.start.is_none());
-    let ended = row.ended.as_deref();
-    let receipt = row.link.as_ref().map(|link| WrittenPromise {
-        sequence: link.sequence,
-        hash: link.body.hash(),
-        issued_at: &link.columns.issued_at,
-    });
-    let line = WrittenLine {
-        entry: row.entry,
-        started,
-        arguments: started.and_then(|started| started.arguments.kept.as_deref()),
-        ended,
-        response: ended.and_then(|ended| ended.response.kept.as_deref()),
-        receipt,
-    };
-    write_line(lines, &line);
-}
-
-fn write_line(lines: &mut Vec<u8>, line: &WrittenLine<'_>) {
-    serde_json::to_writer(&mut *lines, line).expect("text and numbers can be written to memory");
-    lines.push(b'\n');
-}
-
-fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let lines = text.split_inclusive(|&byte| byte == b'\n');
-    lines.filter_map(|line| line.strip_suffix(b"\n")).filter(|line| !line.is_empty())
 }
 
 fn create(path: &Path, durability: Durability) -> io::Result<File> {
@@ -324,9 +341,19 @@ fn cannot(path: &Path, error: &io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::record::tests::started;
+    use crate::record::{CallEnd, CallStart};
     use crate::write::journal::Remnant;
+    use crate::write::journal::line::HeaderFacts;
+
+    fn begin(writers: &Path, durability: Durability) -> Journal {
+        let (chain, key, opened_at) = ("c", String::new(), String::new());
+        let facts = HeaderFacts { chain, key, opened_at, pid: 1, preceding: None };
+        Journal::begin(writers, Header::new(facts), durability).unwrap()
+    }
 
     fn call(id: &str) -> Arc<CallStart> {
         Arc::new(CallStart { id: id.to_owned(), ..started() })
@@ -345,8 +372,9 @@ mod tests {
     /// Returns the remnant that a later process finds: the entries beyond `filed` with their calls,
     /// and the starts.
     fn found(writers: &Path, filed: i64) -> (Vec<(i64, String)>, Vec<i64>) {
-        let rows = Journal::open(writers, "c", Durability::Process).unwrap().read().unwrap();
-        let Remnant { unfiled, starts } = Remnant::of(rows, filed);
+        let scan = scan(writers, "c").unwrap();
+        assert!(scan.damaged.is_empty() && scan.lost_after(filed).is_empty());
+        let Remnant { unfiled, starts, .. } = Remnant::of(scan.rows, filed);
         let id =
             |row: &JournalRow| row.call.as_ref().map_or_else(String::new, |call| call.id.clone());
         let unfiled = unfiled.iter().map(|row| (row.entry, id(row))).collect();
@@ -356,7 +384,7 @@ mod tests {
     #[test]
     fn needed_rows_are_carried_over_into_a_new_file() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), "c", Durability::Disk).unwrap();
+        let mut journal = begin(folder.path(), Durability::Disk);
         let mut rows = [start("runs"), start("ends"), start("new"), end("new", Some(3))];
         journal.append(&mut rows).unwrap();
         let mut later = [end("ends", Some(2)), start("last")];
@@ -369,7 +397,10 @@ mod tests {
         let [running, ..] = &rows;
         let (entry, call) = (running.entry, running.call.as_deref().unwrap());
         let running = [StartEntry { entry, call }];
-        journal.begin_anew(running.into_iter(), later.iter()).unwrap();
+        let before_it = (ChainEnd::default(), "k".to_owned());
+        journal.begin_anew(before_it, running.into_iter(), later.iter()).unwrap();
+        let header = scan(folder.path(), "c").unwrap().header.unwrap();
+        assert_eq!((header.filed, &*header.key, header.head), (4, "k", None));
         assert!(journal.length < before);
         assert_eq!(found(folder.path(), 4), (unfiled, starts));
         journal.append(&mut [end("last", Some(6))]).unwrap();
@@ -379,7 +410,7 @@ mod tests {
     #[test]
     fn uncommitted_rows_are_truncated_before_the_next_write() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
+        let mut journal = begin(folder.path(), Durability::Process);
         journal.append(&mut [start("first")]).unwrap();
         // The state that a disk leaves if it fills up during a write.
         let mut torn = Vec::new();
@@ -395,9 +426,28 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_whose_writer_lives_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = begin(folder.path(), Durability::Process);
+        journal.append(&mut [start("first")]).unwrap();
+        assert!(Journal::left(folder.path(), "c").unwrap().is_none());
+        let begun = (ChainEnd::default(), String::new());
+        journal.begin_anew(begun, std::iter::empty(), [].iter()).unwrap();
+        assert!(Journal::left(folder.path(), "c").unwrap().is_none(), "the new file");
+        assert!(journal.is_in_place());
+        fs::remove_file(folder.path().join("c.journal")).unwrap();
+        assert!(!journal.is_in_place());
+        let begun = (ChainEnd::default(), String::new());
+        journal.begin_anew(begun, std::iter::empty(), [].iter()).unwrap();
+        assert!(journal.is_in_place());
+        drop(journal);
+        assert!(Journal::left(folder.path(), "c").unwrap().is_some());
+    }
+
+    #[test]
     fn an_empty_journal_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
+        let journal = begin(folder.path(), Durability::Process);
         assert_eq!(chains(folder.path()), ["c"]);
         drop(journal);
         assert_eq!(chains(folder.path()), Vec::<String>::new());

@@ -11,11 +11,17 @@ use crate::write::row::{JournalRow, ReceiptPromise};
 /// Returns the rows of a chain, in order.
 pub(crate) fn read(db: &Connection, chain: i64) -> Result<Vec<JournalRow>, StoreError> {
     let mut statement = db.prepare(
-        "SELECT entry, started, ended, arguments, response, hash, issued_at FROM journal
+        "SELECT entry, started, ended, arguments, response, hash, issued_at, sequence FROM journal
          WHERE chain = ?1 ORDER BY entry",
     )?;
-    let rows = statement.query_map([chain], parse)?;
-    rows.map(|row| row.map_err(StoreError::from).and_then(|row| row)).collect()
+    let mut rows = Vec::new();
+    for row in statement.query_map([chain], parse)? {
+        match row? {
+            Ok(row) => rows.push(row),
+            Err(error) => tracing::error!("a journal entry of an older program is lost: {error}"),
+        }
+    }
+    Ok(rows)
 }
 
 /// Deletes the rows of a chain, all of which have been filed.
@@ -30,7 +36,7 @@ fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
     let ended: Option<String> = row.get(2)?;
     let (arguments, response) = (row.get(3)?, row.get(4)?);
     let hash: Option<String> = row.get(5)?;
-    let issued_at = row.get(6)?;
+    let (issued_at, sequence) = (row.get(6)?, row.get(7)?);
     let parsed = move || {
         let unreadable = |error| {
             StoreError::Corrupt(format!("journal entry {entry}: {}", domain::json::explain(&error)))
@@ -46,7 +52,7 @@ fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
             ended.response.kept = response;
         }
         let (call, ended) = (started.map(Arc::new), ended.map(Arc::new));
-        let promise = hash.map(|hash| ReceiptPromise { hash, issued_at });
+        let promise = hash.map(|hash| ReceiptPromise { sequence, hash, issued_at });
         Ok(JournalRow { entry, call, start: None, ended, link: None, promise })
     };
     Ok(parsed())

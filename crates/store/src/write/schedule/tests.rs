@@ -6,6 +6,7 @@ use super::*;
 const CALM: Situation = Situation {
     durability: Durability::Process,
     journal_bytes: Some(0),
+    is_journal_due: false,
     queued: 0,
     held_until: None,
     is_failing: false,
@@ -472,6 +473,7 @@ fn the_longer_a_journal_is_the_more_may_be_carried_over() {
         assert_eq!(found, is_long, "{length}, of which {needed} are needed");
     }
     assert!(!Situation { journal_bytes: None, ..CALM }.is_journal_long(), "there is none");
+    assert!(Situation { is_journal_due: true, ..CALM }.is_journal_long(), "it was deleted");
 }
 
 #[test]

@@ -57,6 +57,7 @@ impl Writer {
                 if self.retention.count_filed(rows.len(), bytes) {
                     self.schedule.hasten_upkeep(Instant::now());
                 }
+                self.guard_chain();
                 if self.situation().begins_journal_anew() {
                     self.begin_journal_anew();
                 }
@@ -92,12 +93,26 @@ impl Writer {
         }
     }
 
+    /// Notices if somebody deleted the lock file of the chain, or its journal.
+    fn guard_chain(&mut self) {
+        let Some(chain) = &mut self.work.chain else {
+            return;
+        };
+        chain.guard(&self.writers);
+        if !chain.journal.is_in_place() {
+            tracing::warn!(chain = %chain.id, "the chain's journal was deleted; it is written anew");
+            self.work.is_journal_due = true;
+        }
+    }
+
     /// Removes filed rows from the journal.
     fn begin_journal_anew(&mut self) {
+        self.work.is_journal_due = false;
         let Work { chain: Some(chain), drafts, backlog, .. } = &mut self.work else {
             return;
         };
-        if let Err(error) = chain.journal.begin_anew(drafts.running(), backlog.rows()) {
+        let begun = (chain.end, chain.key.public().fingerprint().to_string());
+        if let Err(error) = chain.journal.begin_anew(begun, drafts.running(), backlog.rows()) {
             tracing::warn!("cannot shrink the journal, which keeps growing: {error}");
         }
     }

@@ -140,6 +140,7 @@ impl Writer {
                 OpenChain::open(db, writers, key, *durability)
             })?;
             self.work.chain = Some(chain);
+            self.keys.mark_used();
         }
         Ok(())
     }

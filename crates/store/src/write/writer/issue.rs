@@ -28,6 +28,9 @@ impl Writer {
             chain.key = new.clone();
         }
         self.keys.set_current(new.clone());
+        self.keys.mark_used();
+        // Its header names the key.
+        self.work.is_journal_due = true;
         Ok(new)
     }
 

@@ -11,6 +11,7 @@ use crate::limits::{RETENTION_EVERY, RETENTION_PAUSE, RETENTION_REST_MAX};
 use crate::state;
 use crate::upkeep::retention::RetentionStep;
 use crate::upkeep::{expiry, tally};
+use crate::write::adoption::Adoption;
 use crate::write::chain::filed_end_of;
 use crate::write::compose;
 use crate::write::filing::Consequence;
@@ -70,7 +71,10 @@ impl Writer {
     fn recover_others(&mut self) -> Result<(), StoreError> {
         let is_due = |at: Instant| at.elapsed() + Duration::from_secs(1) > RETENTION_EVERY;
         if self.recovered_at.is_none_or(is_due) {
-            if recovery::recover(&mut self.db, &self.home, &self.keys)? > 0 {
+            let recovered =
+                recovery::recover(&mut self.db, &self.home, &self.keys, Adoption::Intact)?;
+            self.health.add_notices(recovered.faults);
+            if recovered.closed > 0 {
                 self.work.uncovered_since.get_or_insert_with(Instant::now);
             }
             state::end_lost_runs(&self.db, &self.writers)?;

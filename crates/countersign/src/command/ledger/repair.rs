@@ -1,0 +1,56 @@
+//! `countersign ledger repair`: asks, repairs while no gate runs, and prints what was done.
+
+use store::survey::{self, Survey};
+
+use crate::cli::Locations;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::{self, note};
+
+pub(super) async fn run(place: &Locations, yes: bool) -> Result<(), Failure> {
+    let home = Home::of(place)?;
+    if !home.path().is_dir() {
+        return Err(Failure::input(format!("the home '{}' does not exist", home.path().display())));
+    }
+    // Held until the end, so that no gate starts meanwhile.
+    let _serving = home.lock()?;
+    let path = home.path().to_owned();
+    let (survey, living) = off_thread(move || (Survey::of(&path), survey::living(&path))).await?;
+    if let Some(chain) = living.first() {
+        return Err(Failure::system(format!(
+            "a process writes chain {chain} of this home: end every 'mcp', 'wrap' and 'run' first"
+        )));
+    }
+    if survey.is_new() {
+        return output::line("nothing has been recorded in this home: there is nothing to repair");
+    }
+    for words in survey.faults.iter().chain(&survey.notes) {
+        note(words);
+    }
+    if !yes {
+        confirm().await?;
+    }
+    let path = home.path().to_owned();
+    let done = off_thread(move || store::repair::repair(&path)).await?.map_err(Failure::store)?;
+    if done.is_empty() {
+        return output::line("there was nothing to repair");
+    }
+    let lines: Vec<String> = done.iter().map(|words| output::plain(words)).collect();
+    output::line(&lines.join("\n"))
+}
+
+async fn confirm() -> Result<(), Failure> {
+    let question = "repair the ledger? damaged files are set aside, nothing is deleted [y/N]";
+    match output::ask(question).await?.as_deref() {
+        Some("y" | "Y" | "yes") => Ok(()),
+        Some(_) => Err(Failure::input("nothing was changed")),
+        None => Err(Failure::input("nothing was changed: answer y, or pass --yes")),
+    }
+}
+
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|error| Failure::system(format!("the repair stopped early: {error}")))
+}

@@ -1,0 +1,159 @@
+//! The repair of a ledger, on a person's order: makes a lost database again from what the home still
+//! holds, adopts journals, sets damaged things aside, and signs an account of it. Nothing is
+//! deleted.
+
+mod rebuild;
+
+use std::fs;
+use std::path::Path;
+
+use domain::config::Durability;
+use receipt::Runtime;
+use receipt::content::Termination;
+use rusqlite::Connection;
+
+use crate::database::lock::Lock;
+use crate::database::{FILE, WRITERS, timestamp};
+use crate::doubts::{self, DatabaseFile, KEYS};
+use crate::error::StoreError;
+use crate::keys::{self, Keys};
+use crate::state::{decisions, keeping};
+use crate::survey;
+use crate::write::adoption::Adoption;
+use crate::write::chain::OpenChain;
+use crate::write::checkpoint_file::CHECKPOINT_FILE;
+use crate::write::filing::{Clerk, Consequence};
+use crate::write::recovery::{self, Recovered};
+use crate::write::row::JournalRow;
+use crate::write::{compose, repair};
+
+/// Repairs the ledger of a home; returns what was done, in words. None of it was done before, so
+/// that a sound ledger has none.
+pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
+    let writers = home.join(WRITERS);
+    crate::create_writers(&writers)?;
+    let _lock = Lock::maintenance(&writers)?;
+    if let Some(chain) = survey::living(home).first() {
+        let words = format!("a process writes chain {chain}: stop all gates of this home first");
+        return Err(StoreError::Write(words));
+    }
+    let mut done: Vec<String> = doubts::of_files(home).into_iter().collect();
+    let (mut db, is_new) = database(home, &mut done)?;
+    let doubts = doubts::of_tables(&db, home)?;
+    let is_doubtful = is_new || !doubts.is_empty();
+    if is_new {
+        done.extend(rebuild::from_copies(&db, home)?);
+    } else {
+        done.extend(doubts.iter().map(|doubt| format!("the database is older: {doubt}")));
+    }
+    let mut keys = signing_keys(&db, home, &mut done)?;
+    let recovered = recovery::recover(&mut db, home, &keys, Adoption::All)?;
+    done.extend(words(&recovered));
+    let is_past = !doubts.is_empty() || recovered.lost > 0;
+    if is_past && home.join(CHECKPOINT_FILE).exists() {
+        done.push(set_aside(home, CHECKPOINT_FILE)?);
+    }
+    let was_lost = decisions::lost_at(&db)?.is_some();
+    done.extend(keeping::reconcile(&db, home, is_doubtful)?);
+    match decisions::lost_at(&db)? {
+        Some(_) if !was_lost => {
+            let words = "operator decisions are lost: approvals and tokens are withdrawn, servers \
+                         and tools wait for a review";
+            done.push(words.to_owned());
+        }
+        Some(at) if done.is_empty() => {
+            decisions::end_notice(&db)?;
+            keeping::Keeper::of(home).changed(&db);
+            done.push(format!("ended the notice that decisions were lost on {at}"));
+        }
+        Some(_) | None => {}
+    }
+    if !done.is_empty() {
+        sign(&db, home, &mut keys, &done)?;
+    }
+    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    Ok(done)
+}
+
+/// Opens the database, after a damaged one was set aside. Reports whether it is a new one.
+fn database(home: &Path, done: &mut Vec<String>) -> Result<(Connection, bool), StoreError> {
+    let is_absent = DatabaseFile::of(home) != DatabaseFile::Present;
+    let faults = if is_absent {
+        Vec::new()
+    } else {
+        survey::integrity(home).unwrap_or_else(|error| vec![error.to_string()])
+    };
+    let mut aside = None;
+    if is_absent || !faults.is_empty() {
+        done.extend(faults.iter().map(|fault| format!("damaged: {fault}")));
+        // The log belongs to the file that is gone.
+        for companion in ["-wal", "-shm"] {
+            let name = format!("{FILE}{companion}");
+            if home.join(&name).exists() && is_absent {
+                done.push(set_aside(home, &name)?);
+            }
+        }
+        if !is_absent {
+            aside = Some(rebuild::set_database_aside(home)?);
+        }
+        done.push("made a new database".to_owned());
+    }
+    let db = crate::open_tables(home, Durability::Disk)?;
+    if let Some(aside) = &aside {
+        done.push(format!("set the damaged database aside as '{}'", aside.display()));
+        done.extend(rebuild::from_damaged(&db, aside)?);
+    }
+    Ok((db, is_absent || aside.is_some()))
+}
+
+/// Opens the key that signed last. If its secret half is gone, takes another or makes one.
+fn signing_keys(db: &Connection, home: &Path, done: &mut Vec<String>) -> Result<Keys, StoreError> {
+    let folder = home.join(KEYS);
+    let last = keys::used(&folder).pop().or(keys::named(db)?);
+    match last {
+        Some(last) if keys::has_secret(&folder, &last) => keys::remember(db, &last)?,
+        Some(last) => {
+            keys::forget(db)?;
+            done.push(format!("the secret half of the signing key {last} is missing"));
+        }
+        None => {}
+    }
+    Keys::open(&folder, db)
+}
+
+fn words(recovered: &Recovered) -> Vec<String> {
+    let mut words = Vec::new();
+    for chain in &recovered.adopted {
+        words.push(format!("adopted chain {chain} from its journal"));
+    }
+    words.extend(recovered.faults.iter().cloned());
+    words
+}
+
+/// Renames a file of the home, so that it is kept and no longer used.
+pub(crate) fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
+    let kept = format!("{name}.aside-{}", timestamp::now().replace(':', ""));
+    fs::rename(home.join(name), home.join(&kept))
+        .map_err(|error| StoreError::Write(format!("cannot set '{name}' aside: {error}")))?;
+    Ok(format!("set '{name}' aside as '{kept}'"))
+}
+
+/// Signs an account of the repair, in a chain of its own.
+fn sign(db: &Connection, home: &Path, keys: &mut Keys, done: &[String]) -> Result<(), StoreError> {
+    let chain = OpenChain::open(db, &home.join(WRITERS), keys.current(), Durability::Disk)?;
+    let mut account = Runtime::new();
+    account.insert("subject", "ledger");
+    let texts: Vec<&str> = done.iter().map(String::as_str).collect();
+    account.insert("done", texts.as_slice());
+    let mut end = chain.end;
+    let links = [
+        repair::repaired(chain.issuance(&mut end), account),
+        compose::closing(chain.issuance(&mut end), Termination::Complete, None),
+    ];
+    let mut rows: Vec<JournalRow> = links.into_iter().map(JournalRow::of_link).collect();
+    rows.iter_mut().for_each(|row| row.sign(&chain.key));
+    let ended = Consequence::Closed(Termination::Complete);
+    Clerk::default().file(db, chain.by_ref(), &rows, ended)?;
+    keys.mark_used();
+    Ok(())
+}

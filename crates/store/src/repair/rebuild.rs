@@ -1,0 +1,243 @@
+//! Fills a new database with what the home still holds: receipts from copies of chains, and the rows
+//! of a damaged database that can be read.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use receipt::PublicKey;
+use receipt::content::Termination;
+use receipt::verify::SignedReceipt;
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, OpenFlags, params};
+use serde_json::Value;
+
+use crate::database::{FILE, WRITERS, timestamp, transaction};
+use crate::doubts::KEYS;
+use crate::error::StoreError;
+use crate::keys;
+use crate::read::copies::COPIES;
+use crate::upkeep::expiry::EXPORTS;
+use crate::write::chain::filed_end_of;
+use crate::write::{heads, journal};
+
+/// The tables of a database, in the order in which they refer to each other.
+const TABLES: [&str; 15] = [
+    "settings",
+    "servers",
+    "items",
+    "switches",
+    "tokens",
+    "trusted_files",
+    "chains",
+    "agents",
+    "targets",
+    "activity",
+    "payloads",
+    "receipts",
+    "checkpoints",
+    "runs",
+    "run_steps",
+];
+
+/// Renames the database with its log; returns its new name.
+pub(super) fn set_database_aside(home: &Path) -> Result<PathBuf, StoreError> {
+    let kept = home.join(format!("{FILE}.damaged-{}", timestamp::now().replace(':', "")));
+    for companion in ["", "-wal", "-shm"] {
+        let with = |path: &Path| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(companion);
+            PathBuf::from(name)
+        };
+        let (from, to) = (with(&home.join(FILE)), with(&kept));
+        if from.exists() {
+            fs::rename(&from, &to).map_err(|error| {
+                StoreError::Write(format!("cannot set '{}' aside: {error}", from.display()))
+            })?;
+        }
+    }
+    Ok(kept)
+}
+
+/// Copies the rows of a damaged database that can be read; returns what was copied, in words.
+pub(super) fn from_damaged(db: &Connection, aside: &Path) -> Result<Vec<String>, StoreError> {
+    let nothing = || vec!["nothing of the damaged database can be read".to_owned()];
+    let Ok(damaged) = Connection::open_with_flags(aside, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
+        return Ok(nothing());
+    };
+    let mut words = Vec::new();
+    for table in TABLES {
+        let copied = transaction::whole(db, |db| Ok(copy_table(db, &damaged, table)))?;
+        if copied > 0 {
+            words.push(format!("recovered {copied} rows of '{table}' from the damaged database"));
+        }
+    }
+    heads::recount(db)?;
+    Ok(if words.is_empty() { nothing() } else { words })
+}
+
+/// Copies the rows of a table in their order, and after a fault each one by its number.
+fn copy_table(db: &Connection, damaged: &Connection, table: &str) -> usize {
+    let all = format!("SELECT * FROM {table}");
+    let one = format!("SELECT * FROM {table} WHERE rowid = ?1");
+    let last = format!("SELECT max(rowid) FROM {table}");
+    match copy_rows(db, damaged, table, (&all, None)) {
+        (copied, true) => copied,
+        (mut copied, false) => {
+            let last: i64 = damaged.query_row(&last, [], |row| row.get(0)).unwrap_or(0);
+            for number in 1..=last {
+                copied += copy_rows(db, damaged, table, (&one, Some(number))).0;
+            }
+            copied
+        }
+    }
+}
+
+/// Copies the rows that a query finds; returns how many, and whether it came to its end.
+fn copy_rows(
+    db: &Connection,
+    damaged: &Connection,
+    table: &str,
+    (query, number): (&str, Option<i64>),
+) -> (usize, bool) {
+    let mut copied = 0;
+    let mut copy = || -> rusqlite::Result<()> {
+        let mut statement = damaged.prepare_cached(query)?;
+        let columns = statement.column_count();
+        let places = vec!["?"; columns].join(", ");
+        // An older database has fewer columns.
+        let names = statement.column_names().collect::<Vec<_>>().join(", ");
+        let insert = format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})");
+        let mut rows = statement.query(rusqlite::params_from_iter(number))?;
+        while let Some(row) = rows.next()? {
+            let values: Vec<SqlValue> =
+                (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+            // A row that the new tables refuse is damaged too.
+            let inserted = db.prepare_cached(&insert)?.execute(rusqlite::params_from_iter(values));
+            copied += inserted.unwrap_or(0);
+        }
+        Ok(())
+    };
+    let is_whole = copy().is_ok();
+    (copied, is_whole)
+}
+
+/// Adds the receipts of every copy of a chain that a key of this home signed; returns what was
+/// added, in words.
+pub(super) fn from_copies(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
+    let keys = keys::all_public(&home.join(KEYS));
+    let mut words = Vec::new();
+    for folder in [COPIES, EXPORTS] {
+        let files = fs::read_dir(home.join(folder)).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        paths.sort_unstable();
+        for path in paths {
+            let added = transaction::whole(db, |db| from_copy(db, &path, &keys))?;
+            if added > 0 {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                words.push(format!("added {added} receipts from '{folder}/{name}'"));
+            }
+        }
+    }
+    heads::recount(db)?;
+    mark_filed(db, home)?;
+    Ok(words)
+}
+
+fn from_copy(db: &Connection, path: &Path, keys: &[PublicKey]) -> Result<usize, StoreError> {
+    let cannot = |error: std::io::Error| StoreError::Read(format!("'{}': {error}", path.display()));
+    let mut added = 0;
+    for line in BufReader::new(fs::File::open(path).map_err(cannot)?).split(b'\n') {
+        let line = line.map_err(cannot)?;
+        let Ok(text) = str::from_utf8(&line) else { continue };
+        let Ok(signed) = SignedReceipt::parse(text.trim()) else { continue };
+        let Some(key) = keys.iter().find(|key| signed.verify(key).is_ok()) else { continue };
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        add_chain(db, &signed, &value, key)?;
+        added += add_receipt(db, &signed, text.trim(), &value)?;
+    }
+    Ok(added)
+}
+
+/// Adds the chain of a receipt; a terminal receipt ends it, and recovery ends any other.
+fn add_chain(
+    db: &Connection,
+    signed: &SignedReceipt,
+    value: &Value,
+    key: &PublicKey,
+) -> Result<(), StoreError> {
+    let before = value.pointer("/issuer/runtime/preceding_chain");
+    let text = |name: &str| before.and_then(|before| before[name].as_str());
+    db.prepare_cached(
+        "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
+           preceding_hash)
+         VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6) ON CONFLICT (chain_id) DO UPDATE SET key = excluded.key",
+    )?
+    .execute(params![
+        signed.link.chain_id,
+        value["issuanceDate"].as_str().unwrap_or_default(),
+        key.fingerprint().to_string(),
+        text("chain_id"),
+        before.and_then(|before| before["sequence"].as_u64()),
+        text("hash"),
+    ])?;
+    if let Some(termination) = signed.link.termination {
+        let words = "UPDATE chains SET status = ?2 WHERE chain_id = ?1";
+        db.execute(words, [&signed.link.chain_id, Termination::as_str(termination)])?;
+    }
+    Ok(())
+}
+
+fn add_receipt(
+    db: &Connection,
+    signed: &SignedReceipt,
+    text: &str,
+    value: &Value,
+) -> Result<usize, StoreError> {
+    let subject = &value["credentialSubject"];
+    let word = |value: &Value| value.as_str().map(str::to_owned);
+    let tool = value.pointer("/issuer/runtime/tool").and_then(Value::as_str).unwrap_or_default();
+    let issuer = match &value["issuer"] {
+        Value::String(id) => Some(id.clone()),
+        object => word(&object["id"]),
+    };
+    let added = db
+        .prepare_cached(
+            "INSERT OR IGNORE INTO receipts (id, chain_id, sequence, action_type, tool_name,
+               risk_level, status, timestamp, issuer_id, principal_id, receipt_json, receipt_hash,
+               previous_receipt_hash, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .execute(params![
+            signed.id,
+            signed.link.chain_id,
+            signed.link.sequence,
+            word(&subject["action"]["type"]),
+            tool,
+            word(&subject["action"]["risk_level"]),
+            word(&subject["outcome"]["status"]),
+            word(&subject["action"]["timestamp"]),
+            issuer,
+            word(&subject["principal"]["id"]),
+            text,
+            signed.hash.to_string(),
+            signed.link.previous.map(|hash| hash.to_string()),
+            word(&value["issuanceDate"]),
+        ])?;
+    Ok(added)
+}
+
+/// Marks entries of journals as filed whose receipts came from a copy.
+fn mark_filed(db: &Connection, home: &Path) -> Result<(), StoreError> {
+    let writers = home.join(WRITERS);
+    for chain_id in journal::chains(&writers) {
+        let Some(header) = journal::header(&writers, &chain_id) else { continue };
+        let end = filed_end_of(db, &chain_id)?;
+        if header.head.as_ref().is_some_and(|head| head.sequence <= end.sequence) {
+            let words = "UPDATE chains SET filed = ?2 WHERE chain_id = ?1";
+            db.execute(words, params![chain_id, header.filed])?;
+        }
+    }
+    Ok(())
+}

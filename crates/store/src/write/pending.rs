@@ -1,0 +1,70 @@
+//! Calls that were filed when they started and have no end, as the tables know them. Recovery needs
+//! them if the start of a call can no longer be read from the journal.
+
+use jiff::Timestamp;
+use receipt::RiskLevel;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use domain::ledger::target::Target;
+use domain::tool::Class;
+
+use crate::error::StoreError;
+use crate::record::{CallStart, Payload, ReceiptAction, RecordAgent, RecordKind, Word};
+
+const COLUMNS: &str =
+    "activity.id, type, source, surface, server, tool, agents.name, client, token,
+  session_id, request_id, started_us, tool_variant, intent_type, data_sensitivity, reason,
+  effective_class, unverified, targets.system, targets.resource, trace_id
+  FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)
+  WHERE status = 'pending' AND receipt_id IS NULL";
+
+/// Returns a call that has no end yet.
+pub(crate) fn call(db: &Connection, id: &str) -> Result<Option<CallStart>, StoreError> {
+    let words = format!("SELECT {COLUMNS} AND activity.id = ?1");
+    Ok(db.prepare(&words)?.query_row([id], read).optional()?)
+}
+
+/// Returns the calls of a chain that have no end yet.
+pub(crate) fn calls(db: &Connection, chain: i64) -> Result<Vec<CallStart>, StoreError> {
+    let words = format!("SELECT {COLUMNS} AND chain = ?1 ORDER BY number");
+    let mut statement = db.prepare(&words)?;
+    Ok(statement.query_map([chain], read)?.collect::<Result<_, _>>()?)
+}
+
+/// Reads a call. The tables do not keep the hash of its arguments, nor the kind of its action.
+fn read(row: &Row<'_>) -> rusqlite::Result<CallStart> {
+    let kind: String = row.get(1)?;
+    let kinds = RecordKind::ALL.into_iter();
+    let word = |at: usize| row.get::<_, Option<String>>(at).map(|word| word.map(Word::from));
+    let class: Option<String> = row.get(16)?;
+    let (system, resource): (Option<String>, Option<String>) = (row.get(18)?, row.get(19)?);
+    let target = system.zip(resource).and_then(|(system, path)| Target::new(&system, path));
+    Ok(CallStart {
+        id: row.get(0)?,
+        kind: kinds.clone().find(|known| known.as_str() == kind).unwrap_or(RecordKind::ToolCall),
+        source: row.get::<_, String>(2)?.into(),
+        surface: row.get::<_, String>(3)?.into(),
+        server: row.get(4)?,
+        tool: row.get(5)?,
+        agent: RecordAgent { name: row.get(6)?, client: row.get(7)?, token: row.get(8)? },
+        session: row.get(9)?,
+        request_id: row.get(10)?,
+        at: Timestamp::from_microsecond(row.get(11)?).unwrap_or(Timestamp::UNIX_EPOCH),
+        variant: word(12)?,
+        declared: word(13)?,
+        sensitivity: word(14)?,
+        reason: row.get(15)?,
+        effective: class.as_deref().and_then(Class::parse),
+        unverified: row.get(17)?,
+        warnings: Vec::new(),
+        target,
+        trace_id: row.get(20)?,
+        arguments: Payload::default(),
+        action: ReceiptAction {
+            kind: "unknown".into(),
+            risk: RiskLevel::High,
+            correlation_id: None,
+        },
+        outside: None,
+    })
+}

@@ -1,0 +1,425 @@
+//! Damaged journals, lost or older databases, deleted keys and lock files: what the home still holds
+//! is recovered, what is lost is counted and signed for, and nothing starts as if it were new.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use domain::tool::Class;
+use receipt::chain::ChainStatus;
+use rusqlite::Connection;
+use serde_json::Value;
+use store::survey::{FileState, Survey};
+use store::{Entry, Store, StoreError};
+
+use super::faults::foreign;
+use super::support::{Home, Look, call, journal_file, rules, started};
+
+/// A home as a killed process would leave it: one call is filed, three are in the journal alone.
+struct Left {
+    home: Home,
+    journal: PathBuf,
+    filed: String,
+    unfiled: Vec<String>,
+}
+
+async fn left() -> Left {
+    let home = Home::new();
+    let store = home.open();
+    let (filed, _) = call(&store, Class::Read).await.unwrap();
+    store.settled().await;
+    // While another connection holds the tables, nothing more is filed.
+    let holder = foreign(&home);
+    let mut unfiled = Vec::new();
+    for _ in 0..3 {
+        unfiled.push(call(&store, Class::Read).await.unwrap().0);
+    }
+    let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
+    let journal = journal_file(copy.path(), &copy.look().chains[0].id);
+    Left { home: copy, journal, filed, unfiled }
+}
+
+/// Returns what the ledger signed about repairs.
+fn repairs(look: &Look) -> Vec<Value> {
+    let receipts = look.chains.iter().flat_map(|chain| &chain.receipts);
+    let repairs = receipts.filter(|receipt| {
+        receipt["credentialSubject"]["action"]["type"] == "agent_receipts.ledger_repaired"
+    });
+    repairs.map(|receipt| receipt["issuer"]["runtime"]["ledger_repaired"].clone()).collect()
+}
+
+/// Returns where the lines of a text begin, and where it ends.
+fn starts(text: &[u8]) -> Vec<usize> {
+    let breaks = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect()
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_journal_costs_at_most_its_own_entry() {
+    let left = left().await;
+    let text = fs::read(&left.journal).unwrap();
+    // The header, the entry that is filed, and three that are not.
+    let lines = starts(&text);
+    assert_eq!(lines.len(), 6);
+    let regions = [
+        ("header", lines[0] + 30, None),
+        ("filed entry", lines[1] + 40, None),
+        ("number", lines[2] + 9, Some(0)),
+        ("record", lines[3] + 200, Some(1)),
+        ("checksum", lines[4] - 5, Some(1)),
+        ("line break", lines[4] - 1, None),
+        ("last record", lines[4] + 100, Some(2)),
+        ("last line break", lines[5] - 1, None),
+    ];
+    for (region, at, lost) in regions {
+        let copy = left.home.copy();
+        let journal = copy.path().join("writers").join(left.journal.file_name().unwrap());
+        let mut damaged = text.clone();
+        damaged[at] ^= 4;
+        fs::write(&journal, damaged).unwrap();
+        let survey = Survey::of(copy.path());
+        let is_noticed = region == "line break" || region == "last line break";
+        assert_eq!(survey.faults.is_empty(), is_noticed, "{region}: {survey:?}");
+        let store = copy.open();
+        assert_eq!(store.ledger().notices.is_empty(), lost.is_none(), "{region}");
+        store.close().await.unwrap();
+        let look = copy.look();
+        look.assert_recorded(&left.filed);
+        for (number, id) in left.unfiled.iter().enumerate() {
+            if Some(number) == lost {
+                assert_eq!(look.status(id), "absent", "{region}");
+            } else {
+                look.assert_recorded(id);
+            }
+        }
+        assert_eq!(look.chains[0].status, ChainStatus::Interrupted, "{region}");
+        let repairs = repairs(&look);
+        assert_eq!(repairs.len(), usize::from(lost.is_some()), "{region}: {repairs:?}");
+        assert_eq!(journal.with_extension("damaged").exists(), lost.is_some(), "{region}");
+        if let Some(repair) = repairs.first() {
+            assert_eq!(repair["lost_entries"], 1, "{region}: {repair}");
+            assert_eq!(repair["set_aside"], format!("{}.damaged", look.chains[0].id));
+        }
+        assert!(!journal.exists(), "{region}");
+        copy.open().close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_start_does_not_cost_the_end_of_its_call() {
+    let home = Home::new();
+    let store = home.open();
+    let (ends, stays) = (started(Class::Write), started(Class::Write));
+    let (ended, open) = (ends.id.clone(), stays.id.clone());
+    let end = super::support::ended(&ends);
+    for call in [ends, stays] {
+        store.append(Entry::Started(Box::new(call))).await.unwrap();
+    }
+    store.settled().await;
+    let holder = foreign(&home);
+    // It is committed and cannot be filed.
+    let _ = store.append(Entry::Ended(Box::new(end))).await;
+    let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
+    let journal = journal_file(copy.path(), &copy.look().chains[0].id);
+    let mut text = fs::read(&journal).unwrap();
+    let lines = starts(&text);
+    for line in &lines[1..3] {
+        text[line + 50] ^= 1;
+    }
+    fs::write(&journal, text).unwrap();
+    copy.open().close().await.unwrap();
+    let look = copy.look();
+    assert_eq!(look.status(&open), "interrupted");
+    assert!(look.receipt(&open).is_some());
+    // Whether the end reached the journal depends on the moment; it is never left pending.
+    assert!(["success", "interrupted"].contains(&look.status(&ended)), "{}", look.status(&ended));
+    assert!(look.receipt(&ended).is_some());
+}
+
+fn refusal(home: &Path) -> String {
+    match Store::open(home, &rules()) {
+        Err(StoreError::Incomplete(words)) => words,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("started as if new"),
+    }
+}
+
+fn remove_database(home: &Path) {
+    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+        let _ = fs::remove_file(home.join(name));
+    }
+}
+
+#[tokio::test]
+async fn a_home_whose_database_is_gone_is_not_begun_anew() {
+    let left = left().await;
+    for is_emptied in [false, true] {
+        let home = left.home.copy();
+        remove_database(home.path());
+        if is_emptied {
+            fs::write(home.path().join(store::FILE), "").unwrap();
+        }
+        let words = refusal(home.path());
+        assert!(words.contains("1 signing key") && words.contains("1 journal"), "{words}");
+        let survey = Survey::of(home.path());
+        assert_eq!(survey.journals[0].entries, 4, "{survey:?}");
+        assert!(!survey.faults.is_empty() && !matches!(survey.database, FileState::Valid(_)));
+        let done = store::repair::repair(home.path()).unwrap();
+        assert!(done.iter().any(|word| word.contains("adopted chain")), "{done:?}");
+        home.open().close().await.unwrap();
+        let look = home.look();
+        look.assert_recorded(&left.filed);
+        left.unfiled.iter().for_each(|id| look.assert_recorded(id));
+        let repairs = repairs(&look);
+        assert_eq!(repairs.len(), 1, "the journal had everything: {repairs:?}");
+        assert_eq!(repairs[0]["subject"], "ledger");
+        let again = store::repair::repair(home.path()).unwrap();
+        assert!(again.len() == 1 && again[0].contains("ended the notice"), "{again:?}");
+        assert_eq!(store::repair::repair(home.path()).unwrap(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn keys_that_never_signed_do_not_stop_a_start() {
+    let home = Home::new();
+    home.open().close().await.unwrap();
+    assert!(!home.path().join("keys/used").exists(), "nothing was signed");
+    home.open().close().await.unwrap();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    assert!(home.path().join("keys/used").exists());
+}
+
+#[tokio::test]
+async fn a_database_older_than_the_keys_or_a_journal_is_not_used() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    let old = fs::read(home.path().join(store::FILE)).unwrap();
+    let store = home.open();
+    let (lost, _) = call(&store, Class::Write).await.unwrap();
+    store.rotate_key().await.unwrap();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let holder = foreign(&home);
+    let (kept, _) = call(&store, Class::Read).await.unwrap();
+    let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
+    remove_database(copy.path());
+    fs::write(copy.path().join(store::FILE), &old).unwrap();
+    let words = refusal(copy.path());
+    assert!(words.contains("was replaced by") && words.contains("is not in it"), "{words}");
+    store::repair::repair(copy.path()).unwrap();
+    copy.open().close().await.unwrap();
+    let look = copy.look();
+    look.assert_recorded(&kept);
+    assert_eq!(look.status(&lost), "absent", "the journal was begun anew after it was filed");
+    let lost: u64 = repairs(&look).iter().filter_map(|it| it["lost_entries"].as_u64()).sum();
+    assert!(lost > 0, "{:?}", repairs(&look));
+    assert_eq!(Survey::of(copy.path()).faults, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_chain_that_the_tables_lost_is_adopted_with_the_same_receipts() {
+    let left = left().await;
+    let db = Connection::open(left.home.path().join(store::FILE)).unwrap();
+    let hash: String =
+        db.query_row("SELECT receipt_hash FROM receipts", [], |row| row.get(0)).unwrap();
+    // As after a power failure that the journal survived and the database did not.
+    db.execute_batch(
+        "DELETE FROM receipts; DELETE FROM payloads; DELETE FROM activity; DELETE FROM chains;",
+    )
+    .unwrap();
+    drop(db);
+    left.home.open().close().await.unwrap();
+    let look = left.home.look();
+    look.assert_recorded(&left.filed);
+    left.unfiled.iter().for_each(|id| look.assert_recorded(id));
+    let db = Connection::open(left.home.path().join(store::FILE)).unwrap();
+    let found =
+        db.prepare("SELECT 1 FROM receipts WHERE receipt_hash = ?1").unwrap().exists([hash]);
+    assert!(found.unwrap(), "another receipt was issued");
+    assert_eq!(repairs(&look), Vec::<Value>::new());
+}
+
+/// Signs a checkpoint that gives the first chain this length, made from its first receipt.
+fn write_checkpoint(home: &Home, length: u64) {
+    let look = home.look();
+    let mut value = look.chains[0].receipts[0].clone();
+    value.as_object_mut().unwrap().remove("proof");
+    let chain = &look.chains[0].id;
+    let heads = serde_json::json!({"chains": [{"chain_id": chain, "length": length, "hash": ""}]});
+    value["issuer"]["runtime"]["checkpoint"] = heads;
+    let body = receipt::canonical::text(&value.to_string()).unwrap();
+    let body = receipt::content::Body::from_text(body).unwrap();
+    let keys = fs::read_dir(home.path().join("keys")).unwrap().map(|file| file.unwrap().path());
+    let mut secrets = keys.filter(|path| path.to_string_lossy().ends_with(".secret.pem"));
+    let key = fs::read_to_string(secrets.next().unwrap()).unwrap();
+    let key = receipt::SigningKey::from_pem(&key).unwrap();
+    let signed = body.sign(&key, "2026-11-17T00:00:00.000Z");
+    fs::write(home.path().join("checkpoint.json"), signed).unwrap();
+}
+
+#[tokio::test]
+async fn a_checkpoint_does_not_forbid_to_recover_from_damage() {
+    let left = left().await;
+    write_checkpoint(&left.home, 4);
+    let mut text = fs::read(&left.journal).unwrap();
+    let lines = starts(&text);
+    for line in &lines[2..5] {
+        text[line + 100] ^= 1;
+    }
+    fs::write(&left.journal, text).unwrap();
+    left.home.open().close().await.unwrap();
+    let look = left.home.look();
+    assert_eq!(repairs(&look)[0]["lost_entries"], 3);
+    assert!(!left.home.path().join("checkpoint.json").exists(), "it is set aside");
+    left.home.open().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_older_than_the_last_checkpoint_is_not_used() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    write_checkpoint(&home, 2);
+    assert_eq!(Survey::of(home.path()).faults, Vec::<String>::new());
+    home.open().close().await.unwrap();
+    write_checkpoint(&home, 7);
+    let words = refusal(home.path());
+    assert!(words.contains("has 2 receipts, but 7 at the last checkpoint"), "{words}");
+    assert!(Survey::of(home.path()).faults[0].contains("but 7 at the last checkpoint"));
+    let done = store::repair::repair(home.path()).unwrap();
+    assert!(done.iter().any(|word| word.contains("set 'checkpoint.json' aside")), "{done:?}");
+    home.open().close().await.unwrap();
+    // One that no key of this home signed is reported, and stops nothing.
+    let other = Home::new();
+    let stranger = other.open();
+    call(&stranger, Class::Write).await.unwrap();
+    stranger.close().await.unwrap();
+    write_checkpoint(&other, 7);
+    fs::copy(other.path().join("checkpoint.json"), home.path().join("checkpoint.json")).unwrap();
+    assert!(matches!(Survey::of(home.path()).checkpoint, FileState::Invalid(_)));
+    home.open().close().await.unwrap();
+}
+
+fn secret(home: &Home, fingerprint: &str) -> PathBuf {
+    let digits = fingerprint.trim_start_matches("sha256:");
+    home.path().join("keys").join(format!("{}.secret.pem", &digits[..16]))
+}
+
+#[tokio::test]
+async fn an_old_secret_key_may_be_removed_after_a_rotation() {
+    let home = Home::new();
+    let (rotating, other) = (home.open(), home.open());
+    let old = rotating.key().public().fingerprint().to_string();
+    let (filed, _) = call(&other, Class::Write).await.unwrap();
+    call(&rotating, Class::Write).await.unwrap();
+    other.settled().await;
+    rotating.rotate_key().await.unwrap();
+    let open = started(Class::Write);
+    let id = open.id.clone();
+    other.append(Entry::Started(Box::new(open))).await.unwrap();
+    other.settled().await;
+    rotating.settled().await;
+    let copy = home.copy();
+    fs::remove_file(secret(&copy, &old)).unwrap();
+    let store = copy.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    let look = copy.look();
+    look.assert_recorded(&filed);
+    assert_eq!(look.status(&id), "interrupted");
+    assert!(look.receipt(&id).is_some());
+    let repairs = repairs(&look);
+    assert_eq!(repairs.len(), 1, "{repairs:?}");
+    assert_eq!((&repairs[0]["missing_key"], &repairs[0]["ended_at"]), (&old.into(), &1.into()));
+    let unclosed = look.chains.iter().filter(|chain| chain.row_status == "unclosed").count();
+    assert_eq!(unclosed, 1);
+    copy.open().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deleted_lock_file_is_made_anew_and_nobody_takes_the_chain() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let chain = home.look().chains[0].id.clone();
+    let lock = home.path().join("writers").join(format!("{chain}.lock"));
+    fs::remove_file(&lock).unwrap();
+    // Another process recovers whatever it takes for abandoned.
+    let other = home.open();
+    call(&other, Class::Write).await.unwrap();
+    let (id, _) = call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    assert!(lock.exists(), "the writer noticed it");
+    fs::remove_file(journal_file(home.path(), &chain)).unwrap();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    assert!(journal_file(home.path(), &chain).exists(), "the journal too");
+    let third = home.open();
+    for store in [&other, &store, &third] {
+        store.close().await.unwrap();
+    }
+    let look = home.look();
+    look.assert_recorded(&id);
+    assert!(look.chains.iter().all(|chain| chain.status == ChainStatus::Complete));
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_set_aside_and_what_can_be_read_is_kept() {
+    let home = Home::new();
+    let store = home.open();
+    let mut ids = Vec::new();
+    for _ in 0..300 {
+        ids.push(call(&store, Class::Write).await.unwrap().0);
+    }
+    store.state().set_switch("files", "delete", true).unwrap();
+    store.close().await.unwrap();
+    let file = home.path().join(store::FILE);
+    let mut bytes = fs::read(&file).unwrap();
+    // Some pages in the middle of the receipts.
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 3 * 4096].fill(0x5a);
+    fs::write(&file, bytes).unwrap();
+    assert!(!store::survey::integrity(home.path()).unwrap().is_empty());
+    let done = store::repair::repair(home.path()).unwrap();
+    let is_kept = |name: &str| name.starts_with("ledger.db.damaged-");
+    let names = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name());
+    assert!(names.into_iter().any(|name| is_kept(&name.to_string_lossy())), "{done:?}");
+    let store = home.open();
+    assert!(store.state().switched_off("files").unwrap().contains("delete"));
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    let db = Connection::open(&file).unwrap();
+    let kept: usize = db.query_row("SELECT count(*) FROM receipts", [], |row| row.get(0)).unwrap();
+    assert!(kept > 100, "{kept} receipts, {done:?}");
+    assert_eq!(store::survey::integrity(home.path()).unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn copies_of_chains_fill_a_new_database() {
+    let home = Home::new();
+    let store = home.open();
+    let (id, _) = call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    let chain = home.look().chains[0].id.clone();
+    let receipts: Vec<String> = store.read().receipt_texts(&chain).map(Result::unwrap).collect();
+    fs::create_dir(home.path().join("copies")).unwrap();
+    let foreign = receipts[0].replace("files", "other");
+    let text = format!("{}\n{foreign}\nno receipt\n", receipts.join("\n"));
+    fs::write(home.path().join("copies/chain.jsonl"), text).unwrap();
+    drop(store);
+    remove_database(home.path());
+    let done = store::repair::repair(home.path()).unwrap();
+    assert!(done.iter().any(|word| word.contains("added 2 receipts")), "{done:?}");
+    let look = home.look();
+    assert!(look.receipt(&id).is_some());
+    assert_eq!(look.chains[0].row_status, "complete");
+    home.open().close().await.unwrap();
+}
