@@ -288,8 +288,8 @@ fn fill(home: &Path, count: i64) {
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
          INSERT INTO activity (number, id, changed, chain, type, source, surface, server, tool,
            agent, session_id, started_us, duration_us, status, intent_type, effective_class)
-         SELECT i + 1, hex(randomblob(16)), i + 1, 1, 'tool_call', 'mcp', 'mcp', 'files', 'read_text',
-           1000 + i % 200 + 1, 'session-' || (i % 1000), ?2 + i, 1, 'success', 'read', 'read' FROM n",
+         SELECT i + 1, printf('%012x-', i) || hex(randomblob(8)), i + 1, 1, 'tool_call',
+           'mcp', 'mcp', 'files', 'read_text', 1000 + i % 200 + 1, 'session-' || (i % 1000), ?2 + i, 1, 'success', 'read', 'read' FROM n",
         [count, at],
     )
     .unwrap();
