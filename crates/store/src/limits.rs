@@ -79,8 +79,9 @@ pub(crate) const RETENTION_STEP: Duration = Duration::from_millis(3);
 pub(crate) const RETENTION_ROWS_MIN: usize = 16;
 pub(crate) const RETENTION_ROWS_MAX: usize = 512;
 
-/// The pause between two steps, so that retention takes a fifth of the writer's time at most.
-pub(crate) const RETENTION_REST_MIN: Duration = Duration::from_millis(2);
+/// The pause between two steps, so that retention takes a tenth of the writer's time at most, and the
+/// write-ahead log can be copied back meanwhile.
+pub(crate) const RETENTION_REST_MIN: Duration = Duration::from_millis(5);
 pub(crate) const RETENTION_REST_MAX: Duration = Duration::from_millis(100);
 
 /// The time between the first entry that no checkpoint covers and the next checkpoint.

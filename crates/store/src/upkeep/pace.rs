@@ -33,7 +33,7 @@ impl RetentionPace {
             self.rows
         };
         self.rows = rows.clamp(RETENTION_ROWS_MIN, RETENTION_ROWS_MAX);
-        (took * 4).clamp(RETENTION_REST_MIN, RETENTION_REST_MAX)
+        (took * 9).clamp(RETENTION_REST_MIN, RETENTION_REST_MAX)
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
             assert_eq!(pace.took(Duration::ZERO), RETENTION_REST_MIN);
         }
         assert_eq!(pace.rows(), RETENTION_ROWS_MAX);
-        assert_eq!(pace.took(RETENTION_STEP), RETENTION_STEP * 4);
+        assert_eq!(pace.took(RETENTION_STEP), RETENTION_STEP * 9);
         assert_eq!(pace.rows(), RETENTION_ROWS_MAX);
         assert_eq!(pace.took(RETENTION_REST_MAX), RETENTION_REST_MAX);
         assert_eq!(pace.rows(), RETENTION_ROWS_MAX / 2);

@@ -306,6 +306,7 @@ async fn old_runs_are_deleted_unless_still_running() {
     store.state().end_run(&young.id, &end(RunStatus::Success)).unwrap();
     drop(runner);
     let tidy = home.open();
+    tidy.set_retention(&super::support::rules()).unwrap();
     while count(&home, "runs") > 2 {
         tidy.settled().await;
     }

@@ -122,7 +122,8 @@ mod tests {
         overview.add(ReceiptStamp { issuer: key.did(), ..stamp("a", 1, "2026-02-03T09:00:00Z") });
         overview.add(stamp("a", 2, "2026-02-04T09:00:00Z"));
         overview.add(stamp("b", 1, "2026-02-01T09:00:00Z"));
-        let line = overview.line(Chains { all: 2, broken: 0, receipts: 3 }, &[key.clone()]);
+        let line =
+            overview.line(Chains { all: 2, broken: 0, receipts: 3 }, std::slice::from_ref(&key));
         assert_eq!(
             line,
             format!(
