@@ -274,6 +274,7 @@ fn prepare(
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }
+    state::move_secrets_out(&db, home)?;
     let keys = Keys::open(&home.join("keys"), &db)?;
     match recovery::recover(&mut db, writers, &keys) {
         Ok(0) => {}

@@ -8,6 +8,7 @@
 mod files;
 mod items;
 mod runs;
+mod secrets;
 mod servers;
 mod switches;
 mod tokens;
@@ -20,6 +21,8 @@ use rusqlite::Connection;
 
 pub use items::{ApprovalResult, Definition, ItemChange, ItemVersion, ServerItem};
 pub(crate) use runs::end_lost_runs;
+pub(crate) use secrets::move_out as move_secrets_out;
+pub use secrets::{FILE as SECRETS_FILE, ServerSecrets};
 pub use servers::{ApprovedServer, ServerState};
 pub use tokens::TokenRecord;
 
@@ -36,6 +39,8 @@ pub struct OperatorState {
     db: Mutex<Option<Connection>>,
     /// The locks of the runs of this process, by id.
     running: Mutex<HashMap<String, Lock>>,
+    /// The secrets of a state in memory.
+    secrets: Mutex<ServerSecrets>,
 }
 
 enum Location {
@@ -67,7 +72,8 @@ impl OperatorState {
     }
 
     fn at(place: Location) -> OperatorState {
-        OperatorState { place, db: Mutex::default(), running: Mutex::default() }
+        let (db, running, secrets) = (Mutex::default(), Mutex::default(), Mutex::default());
+        OperatorState { place, db, running, secrets }
     }
 
     /// Returns a number that grows with every decision by any process, but not with changed server
