@@ -361,7 +361,8 @@ async fn a_gate_of_mcp_takes_the_spool_in_too() {
     command.arg("--config").arg(dir.path().join("config.json")).arg("mcp");
     let wire = testkit::wire::Wire::open(command);
     let home = dir.path().join("home");
-    eventually(|| async { home.join("ledger.db").exists().then_some(()) }).await;
+    // The event leaves the spool once the ledger has it.
+    eventually(|| async { spool(dir.path()).is_empty().then_some(()) }).await;
     records_when(&home, |records| records.len() == 1).await;
     hooked(dir.path(), "PostToolUse", "Write", json!({})).await;
     let found = records_when(&home, |records| records.len() == 2).await;

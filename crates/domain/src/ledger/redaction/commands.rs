@@ -95,7 +95,9 @@ impl Program {
         if clue.start > 0 && inside(bytes[clue.start - 1]) {
             return None;
         }
-        let name_end = clue.end + bytes[clue.end..].iter().take_while(|b| inside(**b)).count();
+        // `curl.md` is no command.
+        let tail = bytes[clue.end..].iter().take_while(|byte| inside(**byte) && **byte != b'.');
+        let name_end = clue.end + tail.count();
         let limit = floor(text, (name_end + LINE_BYTES_MAX).min(text.len()));
         let mut words = Words { text: &text[..limit], at: name_end };
         let mut awaited: Option<&Flag> = None;
@@ -213,7 +215,7 @@ impl Words<'_> {
                 _ => break,
             }
         }
-        // A word must follow a blank: `curl.md` is no command.
+        // A word must follow a blank.
         if start == self.at {
             return None;
         }
