@@ -14,6 +14,7 @@ use crate::demo;
 use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
+use crate::logging;
 use crate::off_limits;
 use crate::plugins::Plugins;
 use crate::telemetry::Telemetry;
@@ -87,6 +88,7 @@ pub(crate) fn build(
     let telemetry = Telemetry::start(&config.telemetry);
     let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());
+    logging::redact_with(gateway.settings().redactor.clone());
     gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
     know_agent(&gateway, home, config)?;
     gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;

@@ -173,8 +173,8 @@ pub(crate) enum Command {
     #[command(
         after_help = "In Claude Code's settings, for PreToolUse, PostToolUse and PostToolUseFailure:\n  \
         {\"matcher\": \"*\", \"hooks\": [{\"type\": \"command\", \"command\": \"countersign hook\"}]}\n\n\
-        The hook exits at once and never blocks the agent. While no 'serve' is running, it writes\n\
-        events to <home>/spool; the next 'serve' imports them."
+        The hook exits at once and never blocks the agent. It writes the event to <home>/spool,\n\
+        from where a running 'serve' or 'mcp', or the next one, records it."
     )]
     Hook,
     /// Run a command and kill its process group when stdin closes or a given process exits

@@ -4,7 +4,10 @@ mod line;
 mod writer;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
+use domain::ledger::redaction::Redactor;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, LogFormat};
@@ -18,6 +21,22 @@ impl Drop for Logging {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// Removes secrets from log lines. Until a gate gives its own, the first line builds one.
+static REDACTOR: ArcSwapOption<Redactor> = ArcSwapOption::const_empty();
+
+/// Redacts log lines by a gate's rules from here on.
+pub(crate) fn redact_with(redactor: Arc<Redactor>) {
+    REDACTOR.store(Some(redactor));
+}
+
+fn redactor() -> Arc<Redactor> {
+    REDACTOR.load_full().unwrap_or_else(|| {
+        let builtin = Arc::new(Redactor::builtin());
+        REDACTOR.compare_and_swap(&None::<Arc<Redactor>>, Some(builtin.clone()));
+        builtin
+    })
 }
 
 pub(crate) fn start(cli: &Cli) -> Logging {

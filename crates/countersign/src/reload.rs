@@ -18,6 +18,7 @@ use crate::app::{self, Servers};
 use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::logging;
 use crate::source::{self, OwnConfig, Source, found};
 
 /// The interval between checks of the files; a change takes effect about a second later.
@@ -103,6 +104,7 @@ impl Reload {
         app::set_retention(self.gateway.store(), &source.config).await;
         let plan = self.servers.plan(&source.config, Reach::All);
         self.gateway.reconfigure(GateSettings::from(&source.config), plan).await;
+        logging::redact_with(self.gateway.settings().redactor.clone());
         tracing::info!("configuration reloaded");
     }
 

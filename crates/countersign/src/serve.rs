@@ -30,6 +30,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,7 +42,8 @@ use crate::home::Home;
 use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
 use crate::reload::{self, Reload};
-use crate::{source, spool, workspace};
+use crate::spool::Spool;
+use crate::{source, workspace};
 
 /// Connections that the system keeps until they are accepted, as far as it is set up to. One that
 /// finds the queue full is dropped, and its client tries again only after a second.
@@ -102,7 +104,7 @@ pub(crate) async fn run_with(
     serving.connections.spawn(reload.watch(serving.stop.clone()));
     serving.connections.spawn(app.gateway.clone().watch_decisions());
     let events = Events::new(app.gateway.clone());
-    spool::take(&home, &events).await;
+    let taking = take_spool(&home, &app.gateway, &events, &serving.hear);
     let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));
     let ready = Ready { place, home: &home, address, config: &source.config, purpose };
     ready.announce(&args.output, &sessions)?;
@@ -111,14 +113,27 @@ pub(crate) async fn run_with(
         result = companion(app.gateway.clone()) => result,
     };
     tracing::info!("stopping");
-    // From here on hooks find no socket and write to the spool.
     let _ = std::fs::remove_file(home.events_socket());
     serving.hear.cancel();
-    let _ = hearing.await;
+    let _ = tokio::join!(hearing, taking);
     serving.drain().await;
     app.telemetry.end().await;
     let _ = std::fs::remove_file(home.control_socket());
     result
+}
+
+/// Starts recording the events that hooks write to the spool.
+pub(crate) fn take_spool(
+    home: &Home,
+    gateway: &Gateway,
+    events: &Events,
+    stop: &CancellationToken,
+) -> JoinHandle<()> {
+    let spool = Spool::of(home);
+    if let Err(error) = spool.tidy(gateway.store()) {
+        tracing::warn!("cannot tidy up the spool: {error}");
+    }
+    tokio::spawn(spool.watch(events.clone(), stop.clone()))
 }
 
 /// Refuses an address that other machines can reach without TLS, since anybody on the way could read

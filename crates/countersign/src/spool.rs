@@ -1,76 +1,264 @@
-//! Events that hooks stored while no gate was running, in `<home>/spool`: one frame a line. The
-//! size of a second file counts the events that no longer fitted.
+//! Events of hooks on their way into the ledger, in `<home>/spool`: one file for each, from which
+//! any gate takes them. A hook writes its file under another name and renames it, so it waits for
+//! nobody and no gate sees half an event. An event's id is in the name of its file and becomes that
+//! of its record, so an event is recorded once even if a gate is killed while it takes it.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use domain::ledger::frame::EventFrame;
-use gateway::events::{Arrival, Events};
+use gateway::events::Events;
+use store::Store;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::home::Home;
 
-/// The maximum size of the waiting events; at a few kilobytes each, thousands of them.
-const BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// The maximum size of the waiting events on disk; thousands of them.
+const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-const EVENTS: &str = "events.jsonl";
-/// The spool while it is being read; left here by a gate that was killed meanwhile.
-const TAKEN: &str = "events.taken.jsonl";
+/// The space that a small file takes.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Time between two looks of a gate into the spool.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Events taken in one go.
+const BATCH_MAX: usize = 256;
+
+/// A file being written; one this old belongs to a hook that was killed.
+const UNFINISHED_AGE_MAX: Duration = Duration::from_secs(60);
+
+const WAITING: &str = "json";
+const UNFINISHED: &str = "new";
+/// An event that a gate is recording; left by a gate that was killed meanwhile.
+const TAKEN: &str = "taken";
+
+/// Grows by a byte with each event that did not fit.
 const DROPPED: &str = "dropped";
+/// The number of those that receipts account for.
+const COUNTED: &str = "dropped.counted";
+/// Held by the gate that takes events.
+const LOCK: &str = "lock";
 
-fn folder(home: &Home) -> PathBuf {
-    home.path().join("spool")
+/// The events of a home that wait for a gate.
+#[derive(Clone)]
+pub(crate) struct Spool {
+    folder: PathBuf,
 }
 
-/// Stores an event for the next gate, or counts it if the spool is full.
-pub(crate) fn append(home: &Home, frame: &str) -> io::Result<()> {
-    let folder = folder(home);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    let mut events = open(&folder.join(EVENTS))?;
-    if events.metadata()?.len() + frame.len() as u64 > BYTES_MAX {
-        return open(&folder.join(DROPPED))?.write_all(b"x");
+/// An event's file.
+struct SpoolFile {
+    path: PathBuf,
+    id: Uuid,
+    bytes: u64,
+}
+
+impl Spool {
+    pub(crate) fn of(home: &Home) -> Spool {
+        Spool { folder: home.path().join("spool") }
     }
-    // One write, so that concurrent hooks do not mix their lines.
-    events.write_all(format!("{frame}\n").as_bytes())
-}
 
-fn open(path: &Path) -> io::Result<fs::File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
-}
-
-/// Reads the stored events. A frame may be read twice, but is never lost.
-pub(crate) async fn take(home: &Home, events: &Events) {
-    let folder = folder(home);
-    let taken = folder.join(TAKEN);
-    take_file(&taken, events).await;
-    if fs::rename(folder.join(EVENTS), &taken).is_ok() {
-        take_file(&taken, events).await;
+    /// Stores an event for the next gate, or counts it if the spool is full.
+    pub(crate) fn append(&self, frame: &str) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let used: u64 = self.files(WAITING)?.iter().map(SpoolFile::blocks).sum();
+        let bytes = frame.len() as u64;
+        if used + blocks(bytes) > BYTES_MAX {
+            let mut dropped = OpenOptions::new();
+            let dropped = dropped.create(true).append(true).mode(0o600);
+            return dropped.open(self.folder.join(DROPPED))?.write_all(b"x");
+        }
+        let name = format!("{}-{bytes}", Uuid::now_v7());
+        let unfinished = self.folder.join(format!("{name}.{UNFINISHED}"));
+        let mut file =
+            OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
+        let written = file.write_all(frame.as_bytes());
+        let moved = written
+            .and_then(|()| fs::rename(&unfinished, self.folder.join(format!("{name}.{WAITING}"))));
+        if moved.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        moved
     }
-    let dropped = folder.join(DROPPED);
-    if let Ok(file) = fs::metadata(&dropped)
-        && fs::remove_file(&dropped).is_ok()
-    {
-        events.drop_events(file.len());
-    }
-}
 
-async fn take_file(path: &Path, events: &Events) {
-    let Ok(text) = fs::read(path) else {
-        return;
-    };
-    let mut count = 0;
-    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        match EventFrame::parse(line) {
-            Ok(frame) => {
-                events.record(frame, None, Arrival::Spool).await;
-                count += 1;
+    /// Sorts out what killed processes left. Call it after the ledger was opened, which recovers
+    /// their records.
+    pub(crate) fn tidy(&self, store: &Store) -> io::Result<()> {
+        let Some(_lock) = self.lock()? else { return Ok(()) };
+        for SpoolFile { path, id, .. } in self.files(TAKEN)? {
+            match store.read().record(&id.to_string()) {
+                Ok(Some(_)) => fs::remove_file(&path)?,
+                Ok(None) => fs::rename(&path, path.with_extension(WAITING))?,
+                Err(error) => return Err(io::Error::other(error)),
             }
-            Err(fault) => tracing::warn!("skipped an event in the spool: {fault}"),
+        }
+        for SpoolFile { path, .. } in self.files(UNFINISHED)? {
+            let age = fs::metadata(&path)?.modified()?.elapsed().unwrap_or_default();
+            if age > UNFINISHED_AGE_MAX {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records waiting events as they come, until `stop` is cancelled.
+    pub(crate) async fn watch(self, events: Events, stop: CancellationToken) {
+        let mut told = None;
+        while !stop.is_cancelled() {
+            match self.take(&events, &stop).await {
+                Ok(0) => told = None,
+                Ok(count) => {
+                    tracing::debug!(events = count, "recorded hook events");
+                    continue;
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if told.as_ref() != Some(&error) {
+                        tracing::warn!("hook events wait in the spool: {error}");
+                        told = Some(error);
+                    }
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = stop.cancelled() => {}
+            }
         }
     }
-    tracing::info!(events = count, "imported hook events from the spool");
-    if let Err(error) = fs::remove_file(path) {
-        tracing::warn!("cannot remove '{}': {error}", path.display());
+
+    /// Records some of the waiting events, the oldest first; returns how many files it removed.
+    async fn take(&self, events: &Events, stop: &CancellationToken) -> io::Result<usize> {
+        let spool = self.clone();
+        let looking = tokio::task::spawn_blocking(move || spool.look());
+        let Some(found) = looking.await.map_err(io::Error::other)?? else { return Ok(0) };
+        let FoundEvents { files, dropped, lock: _lock } = found;
+        let mut count = 0;
+        for file in files {
+            if stop.is_cancelled() {
+                break;
+            }
+            self.take_file(&file, events).await?;
+            count += 1;
+        }
+        if let Some(dropped) = dropped {
+            events.record_dropped(dropped.new).await.map_err(io::Error::other)?;
+            self.write_counted(dropped.all)?;
+        }
+        Ok(count)
     }
+
+    async fn take_file(&self, file: &SpoolFile, events: &Events) -> io::Result<()> {
+        let taken = file.path.with_extension(TAKEN);
+        fs::rename(&file.path, &taken)?;
+        match EventFrame::parse(&fs::read(&taken)?) {
+            Ok(frame) => {
+                if let Err(error) = events.record_spooled(frame, file.id).await {
+                    fs::rename(&taken, &file.path)?;
+                    return Err(io::Error::other(error));
+                }
+            }
+            Err(fault) => {
+                tracing::warn!("dropped an event from the spool: {fault}");
+                events.drop_events(1);
+            }
+        }
+        fs::remove_file(&taken)
+    }
+
+    /// Returns what waits, with the lock; `None` if nothing does or another gate takes it.
+    fn look(&self) -> io::Result<Option<FoundEvents>> {
+        let waits = |spool: &Spool| -> io::Result<(Vec<SpoolFile>, Option<DropCount>)> {
+            Ok((spool.files(WAITING)?, spool.dropped()?))
+        };
+        let (files, dropped) = waits(self)?;
+        if files.is_empty() && dropped.is_none() {
+            return Ok(None);
+        }
+        let Some(lock) = self.lock()? else { return Ok(None) };
+        // Another gate may have taken them before it gave up the lock.
+        let (mut files, dropped) = waits(self)?;
+        files.sort_by_key(|file| file.id);
+        files.truncate(BATCH_MAX);
+        Ok(Some(FoundEvents { files, dropped, lock }))
+    }
+
+    fn lock(&self) -> io::Result<Option<File>> {
+        let file =
+            OpenOptions::new().create(true).append(true).mode(0o600).open(self.folder.join(LOCK));
+        match file {
+            Ok(file) => Ok(file.try_lock().is_ok().then_some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn files(&self, extension: &str) -> io::Result<Vec<SpoolFile>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            files.extend(SpoolFile::at(entry?.path(), extension));
+        }
+        Ok(files)
+    }
+
+    fn dropped(&self) -> io::Result<Option<DropCount>> {
+        let all = match fs::metadata(self.folder.join(DROPPED)) {
+            Ok(file) => file.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let counted = fs::read_to_string(self.folder.join(COUNTED)).unwrap_or_default();
+        let new = all.saturating_sub(counted.trim().parse().unwrap_or(0));
+        Ok((new > 0).then_some(DropCount { all, new }))
+    }
+
+    fn write_counted(&self, count: u64) -> io::Result<()> {
+        let new = self.folder.join(format!("{COUNTED}.{UNFINISHED}"));
+        let mut file =
+            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
+        writeln!(file, "{count}")?;
+        fs::rename(new, self.folder.join(COUNTED))
+    }
+}
+
+/// The events that a gate found.
+struct FoundEvents {
+    files: Vec<SpoolFile>,
+    dropped: Option<DropCount>,
+    lock: File,
+}
+
+struct DropCount {
+    all: u64,
+    /// Those that no receipt accounts for.
+    new: u64,
+}
+
+impl SpoolFile {
+    /// Reads the name, which also holds the size: a hook adds sizes up without opening files.
+    fn at(path: PathBuf, extension: &str) -> Option<SpoolFile> {
+        let name = Path::new(path.file_name()?);
+        if name.extension()? != extension {
+            return None;
+        }
+        let (id, bytes) = name.file_stem()?.to_str()?.rsplit_once('-')?;
+        let (id, bytes) = (id.parse().ok()?, bytes.parse().ok()?);
+        Some(SpoolFile { path, id, bytes })
+    }
+
+    fn blocks(&self) -> u64 {
+        blocks(self.bytes)
+    }
+}
+
+fn blocks(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK_BYTES).max(1) * BLOCK_BYTES
 }

@@ -28,12 +28,22 @@ fn large(criterion: &mut Criterion) {
     let rows = rows.repeat((64 << 10) / rows.len() + 1);
     let mut value: serde_json::Value =
         serde_json::from_str(&format!("[{}1]", &rows)).expect("rows are JSON");
+    let code = include_str!("../src/policy.rs");
+    let code = code.repeat((64 << 10) / code.len() + 1);
+    let image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA";
+    let image = image.repeat((64 << 10) / image.len() + 1);
     let mut group = criterion.benchmark_group("redact 64 KiB");
+    group.bench_function("code", |b| b.iter(|| redactor.text(black_box(&code[..64 << 10])).len()));
+    group.bench_function("base64", |b| b.iter(|| redactor.text(black_box(&image)).len()));
     group.bench_function("prose", |b| b.iter(|| redactor.text(black_box(&prose)).len()));
     group.bench_function("json text", |b| b.iter(|| redactor.text(black_box(&rows)).len()));
     group.bench_function("json value", |b| b.iter(|| redactor.value(black_box(&mut value))));
     group.finish();
 }
 
-criterion_group!(benches, short, large);
+fn building(criterion: &mut Criterion) {
+    criterion.bench_function("build a redactor", |b| b.iter(Redactor::builtin));
+}
+
+criterion_group!(benches, short, large, building);
 criterion_main!(benches);

@@ -2,6 +2,7 @@
 //! module opens no files and reads no environment: `${env:NAME}` stays a [`ConfigTemplate`] until
 //! the code that uses the value expands it.
 
+mod added;
 mod defaults;
 mod environment;
 mod fault;
@@ -21,6 +22,7 @@ mod tool_rules;
 mod top;
 mod trusted;
 
+pub use added::{DividedServer, divide, unite};
 pub use environment::{Environment, Withheld, is_withheld};
 pub use fault::{ConfigFault, Faults, Note};
 pub use found::overlay;
@@ -28,6 +30,7 @@ pub use keys::server_keys;
 pub use read::{name_fault, parse};
 pub use reference::reference;
 pub use render::render;
+pub use secret::{args as shown_args, url as shown_url};
 pub use section::{
     AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
     PluginConfig, ProfileConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,

@@ -8,18 +8,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::ledger::frame::{EventFrame, FRAME_BYTES_MAX, FrameFault};
-use store::Entry;
+use futures_util::FutureExt;
+use store::{Entry, StoreError};
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 pub use crate::events::sender::{Arrival, Sender};
 
 use crate::Gateway;
 use crate::limits::{
-    EVENT_FRAME_TIME_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX, EVENTS_DROPPED_EVERY,
+    EVENT_FRAME_TIME_MAX, EVENT_REST_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX,
+    EVENTS_DROPPED_EVERY,
 };
 
 /// Records incoming events. Clones share the same state.
@@ -60,19 +63,22 @@ impl Events {
             };
             let (events, stop) = (self.clone(), stop.clone());
             senders.spawn(async move {
-                tokio::select! {
-                    () = events.hear(stream) => {}
-                    () = stop.cancelled() => {}
-                }
+                events.hear(stream, &stop).await;
                 drop(permit);
             });
+        }
+        // Senders that connected before the end do not connect again.
+        while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+            let (events, stop) = (self.clone(), stop.clone());
+            senders.spawn(async move { events.hear(stream, &stop).await });
         }
         senders.close();
         senders.wait().await;
         self.tell_dropped().await;
     }
 
-    async fn hear(&self, mut stream: UnixStream) {
+    /// Records the frames of a sender until it is silent; after `stop`, those that it has sent.
+    async fn hear(&self, mut stream: UnixStream, stop: &CancellationToken) {
         let sender = match stream.peer_cred() {
             Ok(credentials) => Sender::from(credentials),
             Err(error) => {
@@ -80,8 +86,7 @@ impl Events {
                 return;
             }
         };
-        while let Ok(Ok(length)) = tokio::time::timeout(EVENT_SILENCE_MAX, stream.read_u32()).await
-        {
+        while let Some(length) = next_length(&mut stream, stop).await {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             let reading = async {
                 if length > FRAME_BYTES_MAX {
@@ -105,14 +110,29 @@ impl Events {
 
     /// Records an event, or counts it as lost.
     pub async fn record(&self, frame: EventFrame, sender: Option<Sender>, arrival: Arrival) {
-        let settings = self.gateway.settings();
-        let (started, ended) = entry::of(frame, sender, arrival, &settings);
-        let entry = Entry::Whole(Box::new(started), Box::new(ended));
-        let entry = entry.redacted(&settings.redactor);
-        if let Err(error) = self.gateway.store().append(entry).await {
+        if let Err(error) = self.append(frame, Uuid::now_v7(), sender, arrival).await {
             self.drop_events(1);
             tracing::warn!("event lost: {error}");
         }
+    }
+
+    /// Records an event of the spool under its own id.
+    pub async fn record_spooled(&self, frame: EventFrame, id: Uuid) -> Result<(), StoreError> {
+        self.append(frame, id, None, Arrival::Spool).await
+    }
+
+    async fn append(
+        &self,
+        frame: EventFrame,
+        id: Uuid,
+        sender: Option<Sender>,
+        arrival: Arrival,
+    ) -> Result<(), StoreError> {
+        let settings = self.gateway.settings();
+        let (started, ended) = entry::of(frame, id, sender, arrival, &settings);
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        let entry = entry.redacted(&settings.redactor);
+        self.gateway.store().append(entry).await.map(|_| ())
     }
 
     /// Counts events that were lost before they arrived here.
@@ -130,17 +150,31 @@ impl Events {
     }
 
     /// Records a signed receipt of how many events are missing.
-    async fn tell_dropped(&self) {
+    pub async fn tell_dropped(&self) {
         let count = self.dropped.swap(0, Ordering::Relaxed);
-        if count == 0 {
-            return;
-        }
-        let (started, ended) = entry::dropped(count);
-        let entry = Entry::Whole(Box::new(started), Box::new(ended));
-        if self.gateway.store().append(entry).await.is_err() {
+        if count > 0 && self.record_dropped(count).await.is_err() {
             self.drop_events(count);
         }
     }
+
+    /// Records a signed receipt of events that were lost before they arrived here.
+    pub async fn record_dropped(&self, count: u64) -> Result<(), StoreError> {
+        let (started, ended) = entry::dropped(count);
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        self.gateway.store().append(entry).await.map(|_| ())
+    }
+}
+
+/// Reads the length of the next frame; `None` if the sender has closed or sends nothing more.
+async fn next_length(stream: &mut UnixStream, stop: &CancellationToken) -> Option<u32> {
+    let reading = stream.read_u32();
+    tokio::pin!(reading);
+    let read = tokio::select! {
+        biased;
+        read = tokio::time::timeout(EVENT_SILENCE_MAX, &mut reading) => read,
+        () = stop.cancelled() => tokio::time::timeout(EVENT_REST_MAX, reading).await,
+    };
+    read.ok()?.ok()
 }
 
 /// Skips a frame that is too long to keep, so that the next frame is found.

@@ -140,6 +140,9 @@ pub(crate) const EVENT_SENDERS_MAX: usize = 256;
 /// Idle time after which a sender is disconnected; it reconnects for its next event.
 pub(crate) const EVENT_SILENCE_MAX: Duration = Duration::from_secs(10 * 60);
 
+/// Time that a sender has for what it was sending when the gate ends.
+pub(crate) const EVENT_REST_MAX: Duration = Duration::from_millis(100);
+
 /// Time a frame may take from its first byte to its last.
 pub(crate) const EVENT_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 

@@ -10,7 +10,8 @@ use domain::exposed::Names;
 use domain::policy::ServerRules;
 use mcp::message::Raw;
 use provider::ToolProvider;
-use store::state::ServerState;
+use serde_json::Value;
+use store::state::{OperatorState, ServerState};
 use store::{Store, StoreError};
 
 use crate::spec::ServerSpec;
@@ -84,7 +85,7 @@ impl Plan {
         for state in &states {
             let is_configured = specs.iter().any(|spec| *spec.name == *state.name);
             if let Some(definition) = state.added.as_deref().filter(|_| !is_configured) {
-                specs.extend(self.added(&state.name, definition));
+                specs.extend(self.added(state, definition, store.state())?);
             }
         }
         specs.retain(|spec| self.reach.has(&spec.name));
@@ -131,23 +132,46 @@ impl Plan {
         store.state().servers()
     }
 
-    fn added(&self, name: &str, definition: &str) -> Option<ServerSpec> {
-        match parse_added(name, definition) {
+    /// Returns a server that was added at run time. Without its secrets it is shown, but cannot be
+    /// started.
+    fn added(
+        &self,
+        state: &ServerState,
+        definition: &str,
+        operator: &OperatorState,
+    ) -> Result<Option<ServerSpec>, StoreError> {
+        let name = &*state.name;
+        let open: Value = serde_json::from_str(definition).unwrap_or_default();
+        let whole = match config::unite(&open, &[]) {
+            Some(whole) => Some(whole),
+            None => {
+                let secrets = operator.server_secrets();
+                if let Err(error) = &secrets {
+                    tracing::error!(server = name, "cannot read its secrets: {error}");
+                }
+                let secrets = secrets.unwrap_or_default();
+                config::unite(&open, secrets.get(name).map(Vec::as_slice).unwrap_or_default())
+            }
+        };
+        let Some(whole) = whole else {
+            return Ok(Some(ServerSpec::without_secrets(state, &open)));
+        };
+        Ok(match parse_added(name, &whole) {
             Ok(server) => Some(ServerSpec::configured(&server, self.supervisor.as_deref())),
             Err(faults) => {
                 tracing::error!(server = name, "cannot read the stored definition: {faults}");
                 None
             }
-        }
+        })
     }
 }
 
 /// Parses one entry of `mcpServers`, with the same checks as in a file.
 pub(crate) fn parse_added(
     name: &str,
-    definition: &str,
+    definition: &Value,
 ) -> Result<config::ServerConfig, config::Faults> {
-    let name = serde_json::Value::from(name);
+    let name = Value::from(name);
     let parsed = config::parse(&format!(r#"{{"mcpServers":{{{name}:{definition}}}}}"#))?;
     let mut servers = parsed.config.servers;
     let mut server = servers.swap_remove(0);

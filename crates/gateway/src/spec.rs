@@ -16,6 +16,7 @@ use domain::trust::{self, ServerText};
 use mcp::child;
 use mcp::server::Server;
 use provider::Connector;
+use serde_json::Value;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
 
@@ -62,8 +63,13 @@ pub struct FileDigest {
 #[derive(Clone)]
 pub enum ServerEndpoint {
     Stdio(ChildCommand),
-    Http { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
+    Http {
+        url: ConfigTemplate,
+        headers: Vec<(String, ConfigTemplate)>,
+    },
     Sse,
+    /// A server whose secrets are lost, with its transport. It cannot be started.
+    WithoutSecrets(&'static str),
     Embedded(MakeServer),
     Plugin(PluginSpec),
 }
@@ -128,6 +134,22 @@ impl ServerSpec {
                 pin: server.pin,
                 auto_approve: server.auto_approve,
                 ..Trust::own(String::new())
+            },
+        }
+    }
+
+    /// A server that was added at run time and whose secrets are lost. The definition is not known
+    /// well enough to be judged again, so it keeps the identity that was approved.
+    pub(crate) fn without_secrets(state: &ServerState, open: &Value) -> ServerSpec {
+        let transport = if open.get("url").is_some() { "http" } else { "stdio" };
+        ServerSpec {
+            name: state.name.as_str().into(),
+            rules: ServerRules::default(),
+            endpoint: ServerEndpoint::WithoutSecrets(transport),
+            connection: ConnectionOptions::default(),
+            trust: Trust {
+                origin: ServerOrigin::Added,
+                ..Trust::own(state.approved.clone().unwrap_or_default())
             },
         }
     }
@@ -217,6 +239,7 @@ impl ServerSpec {
             ServerEndpoint::Stdio(command) => Some(command),
             ServerEndpoint::Http { .. }
             | ServerEndpoint::Sse
+            | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => None,
         }
@@ -229,6 +252,7 @@ impl ServerSpec {
             ServerEndpoint::Stdio(_)
             | ServerEndpoint::Http { .. }
             | ServerEndpoint::Sse
+            | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => Source::Mcp(self.name.clone()),
         }
     }
@@ -291,12 +315,14 @@ impl PartialEq for ServerEndpoint {
                 ServerEndpoint::Http { url: u, headers: h },
             ) => url == u && headers == h,
             (ServerEndpoint::Sse, ServerEndpoint::Sse) => true,
+            (ServerEndpoint::WithoutSecrets(a), ServerEndpoint::WithoutSecrets(b)) => a == b,
             (ServerEndpoint::Embedded(a), ServerEndpoint::Embedded(b)) => Arc::ptr_eq(a, b),
             (ServerEndpoint::Plugin(a), ServerEndpoint::Plugin(b)) => a.made_from == b.made_from,
             (
                 ServerEndpoint::Stdio(_)
                 | ServerEndpoint::Http { .. }
                 | ServerEndpoint::Sse
+                | ServerEndpoint::WithoutSecrets(_)
                 | ServerEndpoint::Embedded(_)
                 | ServerEndpoint::Plugin(_),
                 _,
@@ -331,6 +357,7 @@ impl ServerEndpoint {
             ServerEndpoint::Stdio(_) => "stdio",
             ServerEndpoint::Http { .. } => "http",
             ServerEndpoint::Sse => "sse",
+            ServerEndpoint::WithoutSecrets(transport) => transport,
             ServerEndpoint::Embedded(_) => "embedded",
             ServerEndpoint::Plugin(_) => "plugin",
         }
@@ -358,6 +385,7 @@ impl ServerEndpoint {
             ServerEndpoint::Stdio(_)
             | ServerEndpoint::Http { .. }
             | ServerEndpoint::Sse
+            | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => Names::Prefixed,
         }
     }

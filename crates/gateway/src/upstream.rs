@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::Listing;
+use domain::ledger::redaction::LineRedaction;
 use domain::upstream::UpstreamState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -93,13 +94,22 @@ pub(crate) struct Context {
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
 }
 
+/// Returns a tail for stderr that keeps no secrets.
+fn redacted_tail(settings: Arc<ArcSwap<GateSettings>>) -> StderrTail {
+    let lines = Mutex::new(LineRedaction::default());
+    StderrTail::edited(move |line| {
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.next(&settings.load().redactor, line)
+    })
+}
+
 impl Upstream {
     pub(crate) fn start(spec: ServerSpec, context: Context) -> Arc<Upstream> {
         let Context { publisher, store, settings, known, tracer } = context;
         let (commands, receiver) = mpsc::channel(limits::DRIVER_COMMANDS_MAX);
         let (state_sender, state) = watch::channel(UpstreamState::Idle);
         let link = Arc::new(ArcSwapOption::empty());
-        let stderr = StderrTail::default();
+        let stderr = redacted_tail(settings.clone());
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let own = Arc::new(OwnConnections::new(
             &spec,

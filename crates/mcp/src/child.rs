@@ -46,15 +46,24 @@ impl SpawnError {
 pub struct StderrTail {
     lines: Arc<Mutex<VecDeque<String>>>,
     heard: Option<LineListener>,
+    edit: Option<LineEditor>,
 }
 
 type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
+type LineEditor = Arc<dyn Fn(String) -> String + Send + Sync>;
 
 impl StderrTail {
     /// Returns a handle to the same lines that also passes each new line to `heard`.
     #[must_use]
     pub fn telling(&self, heard: impl Fn(&str) + Send + Sync + 'static) -> StderrTail {
-        StderrTail { lines: self.lines.clone(), heard: Some(Arc::new(heard)) }
+        let heard: Option<LineListener> = Some(Arc::new(heard));
+        StderrTail { lines: self.lines.clone(), heard, edit: self.edit.clone() }
+    }
+
+    /// Returns a tail that keeps each line as `edit` returns it.
+    #[must_use]
+    pub fn edited(edit: impl Fn(String) -> String + Send + Sync + 'static) -> StderrTail {
+        StderrTail { edit: Some(Arc::new(edit)), ..StderrTail::default() }
     }
 
     pub fn lines(&self) -> Vec<String> {
@@ -67,6 +76,10 @@ impl StderrTail {
 
     /// Adds a line the child sent by another route than stderr.
     pub fn push(&self, line: String) {
+        let line = match &self.edit {
+            Some(edit) => edit(line),
+            None => line,
+        };
         if let Some(heard) = &self.heard {
             heard(&line);
         }

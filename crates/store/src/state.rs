@@ -10,6 +10,7 @@ mod files;
 mod items;
 pub(crate) mod keeping;
 mod runs;
+mod secrets;
 mod servers;
 mod switches;
 mod tokens;
@@ -22,6 +23,8 @@ use rusqlite::Connection;
 
 pub use items::{ApprovalResult, Definition, ItemChange, ItemVersion, ServerItem};
 pub(crate) use runs::end_lost_runs;
+pub(crate) use secrets::move_out as move_secrets_out;
+pub use secrets::{FILE as SECRETS_FILE, ServerSecrets};
 pub use servers::{ApprovedServer, ServerState};
 pub use tokens::TokenRecord;
 
@@ -42,6 +45,8 @@ pub struct OperatorState {
     running: Mutex<HashMap<String, Lock>>,
     /// Keeps the second copy; none for a state that is only read, or not kept at all.
     keeper: Option<Keeper>,
+    /// The secrets of a state in memory.
+    secrets: Mutex<ServerSecrets>,
 }
 
 enum Location {
@@ -80,7 +85,8 @@ impl OperatorState {
     }
 
     fn at(place: Location) -> OperatorState {
-        OperatorState { place, db: Mutex::default(), running: Mutex::default(), keeper: None }
+        let (db, running, secrets) = (Mutex::default(), Mutex::default(), Mutex::default());
+        OperatorState { place, db, running, keeper: None, secrets }
     }
 
     /// Returns a number that grows with every decision by any process, but not with changed server

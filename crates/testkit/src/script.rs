@@ -160,6 +160,13 @@ impl Script {
             Some("error") => {
                 Err(ErrorObject::new(-32042, "no luck").with_data(&json!({"why": "scripted"})))
             }
+            // The argument `message` as an error, or on stderr.
+            Some("fail") => Err(ErrorObject::new(-32043, message(request)?)),
+            Some("log") => {
+                let line = message(request)?;
+                writeln!(std::io::stderr(), "{line}").expect("stderr is open");
+                Ok(raw(r#"{"content":[]}"#.to_owned()))
+            }
             Some("is_error") => Ok(to_raw(
                 &json!({"content": [{"type": "text", "text": "went wrong"}], "isError": true}),
             )),
@@ -201,6 +208,11 @@ impl Script {
         }
         Ok(raw(r#"{"content":[]}"#.to_owned()))
     }
+}
+
+fn message(request: &Request) -> Result<String, ErrorObject> {
+    let params = request.params::<Value>()?;
+    Ok(params["arguments"]["message"].as_str().unwrap_or_default().to_owned())
 }
 
 fn read(file: &Path) -> Value {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::Catalog;
 use domain::catalog::{Server, UnknownToolName};
-use domain::config::{ConfigTemplate, ServerOrigin};
+use domain::config::{self, ConfigTemplate, ServerOrigin, shown_args};
 use domain::trust::ItemKind;
 use gateway::front::discovery::ServerOutline;
 use gateway::spec::{ServerEndpoint, ServerSpec};
@@ -64,7 +64,7 @@ fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
     match &spec.endpoint {
         ServerEndpoint::Stdio(command) => {
             entry.command = Some(command.command.clone());
-            entry.args = Some(command.args.iter().map(|arg| arg.text().to_owned()).collect());
+            entry.args = Some(shown_args(&command.args));
             entry.env = Some(names(&command.env));
             entry.inherit_env = command.inherit_env.then_some(true);
             entry.cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string());
@@ -76,7 +76,7 @@ fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
         ServerEndpoint::Plugin(plugin) => {
             entry.command = Some(plugin.program.display().to_string())
         }
-        ServerEndpoint::Sse | ServerEndpoint::Embedded(_) => {}
+        ServerEndpoint::Sse | ServerEndpoint::WithoutSecrets(_) | ServerEndpoint::Embedded(_) => {}
     }
 }
 
@@ -84,8 +84,10 @@ fn names(values: &[(String, ConfigTemplate)]) -> Vec<String> {
     values.iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// Removes the parts of a URL that people put keys into: the user and the query.
+/// Removes the parts of a URL that people put keys into: the user, the query, and tokens in the
+/// path.
 fn shown_url(url: &str) -> String {
+    let url = &*config::shown_url(url);
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?…"),
         None => (url, ""),

@@ -45,6 +45,7 @@ pub struct ServerEntry {
     pub origin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The arguments, without likely secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
     /// The names of the variables.

@@ -23,7 +23,8 @@ pub(crate) enum Upstream {
         countersign upstream add docs --url https://docs.example/mcp\n  \
         countersign upstream approve github --inspect        start it and show what it lists\n  \
         countersign upstream approve github\n\n\
-        Values are stored as written; for '${env:NAME}', only the name is stored.")]
+        Values that may be secret are stored in <home>/secrets.json, not in the ledger;\n\
+        for '${env:NAME}', only the name is stored.")]
     Add(Add),
     /// Remove a server added with `add`, with all decisions about it
     Remove { name: String },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use domain::Caller;
+use gateway::events::Events;
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
 use hyper_util::rt::TokioIo;
@@ -18,7 +19,7 @@ use crate::cli::{Locations, Mcp};
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::serve::StopSignal;
+use crate::serve::{StopSignal, take_spool};
 use crate::source;
 
 pub(crate) async fn run(place: &Locations, args: Mcp) -> Result<(), Failure> {
@@ -113,8 +114,14 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
         return Err(Failure::input(format!("NOT_FOUND: there is no such {what}{named}")));
     }
     let service = view.open(&app.gateway, &caller);
+    let events = Events::new(app.gateway.clone());
+    let hear = CancellationToken::new();
+    let taking = take_spool(home, &app.gateway, &events, &hear);
     let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
     told.or_done(serving, stop).await;
+    hear.cancel();
+    let _ = taking.await;
+    events.tell_dropped().await;
     app.gateway.drain().await;
     app.telemetry.end().await;
     Ok(())

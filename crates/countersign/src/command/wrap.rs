@@ -21,6 +21,7 @@ use crate::cli::{Locations, Wrap};
 use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
+use crate::logging;
 use crate::serve::StopSignal;
 use crate::source;
 use crate::telemetry::Telemetry;
@@ -43,6 +44,7 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&source.config.telemetry);
     let gateway =
         Gateway::with_tracer(GateSettings::from(&source.config), store, telemetry.tracer());
+    logging::redact_with(gateway.settings().redactor.clone());
     let mut child = spawn(&args.command)?;
     let server = WrapEnd {
         reader: child.stdout.take().expect("stdout is piped"),

@@ -91,7 +91,7 @@ impl Shared {
     fn add(&self, line: &[u8]) {
         let mut queue = self.lock();
         if queue.has_ended {
-            let _ = io::stderr().write_all(line);
+            let _ = io::stderr().write_all(&redacted(line));
             return;
         }
         if queue.lines.len() + line.len() > WAITING_BYTES_MAX {
@@ -109,7 +109,7 @@ impl Shared {
         let mut written = Vec::new();
         while let Some(lost) = self.take(&mut written) {
             // stderr may be closed; then the lines are lost.
-            let _ = out.write_all(&written);
+            let _ = out.write_all(&redacted(&written));
             if lost > 0 {
                 let _ = writeln!(
                     out,
@@ -146,6 +146,15 @@ impl Shared {
         let idle = |queue: &mut Queue| !queue.is_flushing && !queue.has_ended;
         drop(self.wake.wait_timeout_while(self.lock(), GATHERING, idle));
     }
+}
+
+/// Removes secrets from lines: messages of servers and of the system end up in them.
+fn redacted(lines: &[u8]) -> Vec<u8> {
+    let redactor = super::redactor();
+    let lines = lines.split_inclusive(|byte| *byte == b'\n');
+    lines
+        .flat_map(|line| redactor.text(&String::from_utf8_lossy(line)).into_owned().into_bytes())
+        .collect()
 }
 
 /// One line, written in one piece.

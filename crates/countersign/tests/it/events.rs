@@ -1,6 +1,7 @@
 //! Events from outside: frames on the socket, valid and invalid, and `countersign hook` with and
 //! without a gate.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
@@ -187,7 +188,7 @@ fn drop_count(action: &Value) -> u64 {
 }
 
 /// Runs `countersign hook` with this on stdin.
-async fn hook(dir: &Path, event: &[u8]) -> Output {
+pub(crate) async fn hook(dir: &Path, event: &[u8]) -> Output {
     let mut child = program(dir)
         .arg("hook")
         .stdin(Stdio::piped())
@@ -261,8 +262,14 @@ async fn invalid_hook_input_fails_without_stopping_the_agent() {
     assert!(!dir.path().join("home/spool").exists());
 }
 
-fn spool(dir: &Path) -> PathBuf {
-    dir.join("home/spool/events.jsonl")
+/// Returns the files of waiting events, oldest first.
+fn spool(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir.join("home/spool")) else { return Vec::new() };
+    let files = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    files.sort();
+    files
 }
 
 fn empty_config(dir: &Path) {
@@ -276,24 +283,24 @@ async fn events_wait_in_the_spool_for_the_next_gate() {
     for tool in ["Edit", "Write"] {
         hooked(dir.path(), "PostToolUse", tool, json!({})).await;
     }
-    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(spool(dir.path())).unwrap());
-    assert_eq!(mode & 0o777, 0o600);
-    let mut text = std::fs::read_to_string(spool(dir.path())).unwrap();
-    assert_eq!(text.lines().count(), 2);
-    text.push_str("half a li");
-    std::fs::write(spool(dir.path()), text).unwrap();
+    let waiting = spool(dir.path());
+    assert_eq!(waiting.len(), 2);
+    for file in &waiting {
+        assert_eq!(std::fs::metadata(file).unwrap().mode() & 0o777, 0o600);
+    }
+    let half = waiting[0].with_file_name("0190f3e2-7a51-7c3e-9f5e-2a4b6c8d0e1f-9.json");
+    std::fs::write(&half, "half a ev").unwrap();
     let gate = Gate::open(dir).await;
-    let found = records_when(&gate.home(), |records| records.len() == 2).await;
-    assert_eq!(tools(&found), ["Edit", "Write"]);
-    for record in &found {
+    let found = records_when(&gate.home(), |records| records.len() == 3).await;
+    assert_eq!(tools(&found), ["Edit", "Write", "events_dropped"]);
+    for record in &found[..2] {
         assert_eq!(record["resource"], "/srv/tree/a.rs");
         assert_eq!(record["source"], "hook");
         assert_eq!(record["action"]["peer_credential"], Value::Null, "nobody saw who sent it");
     }
-    assert!(!spool(gate.dir.path()).exists());
     hooked(gate.dir.path(), "PostToolUse", "Read", json!({})).await;
-    records_when(&gate.home(), |records| records.len() == 3).await;
-    assert!(!spool(gate.dir.path()).exists(), "with a gate there is no spool");
+    records_when(&gate.home(), |records| records.len() == 4).await;
+    eventually(|| async { spool(gate.dir.path()).is_empty().then_some(()) }).await;
 }
 
 #[tokio::test]
@@ -301,17 +308,120 @@ async fn a_full_spool_takes_no_more_and_counts_what_it_did_not_take() {
     let dir = TempDir::new().unwrap();
     empty_config(dir.path());
     hooked(dir.path(), "PostToolUse", "Edit", json!({})).await;
-    let line = std::fs::read_to_string(spool(dir.path())).unwrap();
-    let filler = format!("{}\n", "#".repeat(16 * 1024 * 1024 - line.len() - 64));
-    std::fs::write(spool(dir.path()), line + &filler).unwrap();
+    // The size of an event is in the name of its file.
+    let filler = dir.path().join("home/spool/0190f3e2-7a51-7c3e-9f5e-2a4b6c8d0e1f-33550336.json");
+    std::fs::write(&filler, "#").unwrap();
     for _ in 0..3 {
         hooked(dir.path(), "PostToolUse", "Write", json!({})).await;
     }
-    assert!(std::fs::metadata(spool(dir.path())).unwrap().len() <= 16 * 1024 * 1024);
-    let gate = Gate::open(dir).await;
+    assert_eq!(spool(dir.path()).len(), 2);
+    std::fs::remove_file(&filler).unwrap();
+    let mut gate = Gate::open(dir).await;
     let found = records_when(&gate.home(), |records| records.len() == 2).await;
     assert_eq!(tools(&found), ["Edit", "events_dropped"]);
     assert_eq!(drop_count(&found[1]["action"]), 3);
+    gate.end().await;
+    gate.restart().await;
+    hooked(gate.dir.path(), "PostToolUse", "Read", json!({})).await;
+    let found = records_when(&gate.home(), |records| records.len() >= 3).await;
+    assert_eq!(tools(&found), ["Edit", "events_dropped", "Read"], "drops are counted once");
+}
+
+#[tokio::test]
+async fn an_event_that_a_killed_gate_was_recording_is_recorded_once() {
+    let dir = TempDir::new().unwrap();
+    empty_config(dir.path());
+    for tool in ["Edit", "Write"] {
+        hooked(dir.path(), "PostToolUse", tool, json!({})).await;
+    }
+    let waiting = spool(dir.path());
+    let texts: Vec<Vec<u8>> = waiting.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    std::fs::remove_file(&waiting[1]).unwrap();
+    let mut gate = Gate::open(dir).await;
+    records_when(&gate.home(), |records| records.len() == 1).await;
+    gate.kill().await;
+    // Both as a gate leaves them that is killed after the first, and before the second is recorded.
+    for (file, text) in waiting.iter().zip(&texts) {
+        std::fs::write(file.with_extension("taken"), text).unwrap();
+    }
+    gate.restart().await;
+    let found = records_when(&gate.home(), |records| records.len() >= 2).await;
+    assert_eq!(tools(&found), ["Edit", "Write"]);
+    hooked(gate.dir.path(), "PostToolUse", "Read", json!({})).await;
+    let found = records_when(&gate.home(), |records| records.len() >= 3).await;
+    assert_eq!(tools(&found), ["Edit", "Write", "Read"]);
+}
+
+#[tokio::test]
+async fn a_gate_of_mcp_takes_the_spool_in_too() {
+    let dir = TempDir::new().unwrap();
+    empty_config(dir.path());
+    hooked(dir.path(), "PostToolUse", "Edit", json!({})).await;
+    let mut command = program(dir.path());
+    command.arg("--config").arg(dir.path().join("config.json")).arg("mcp");
+    let wire = testkit::wire::Wire::open(command);
+    let home = dir.path().join("home");
+    // The event leaves the spool once the ledger has it.
+    eventually(|| async { spool(dir.path()).is_empty().then_some(()) }).await;
+    records_when(&home, |records| records.len() == 1).await;
+    hooked(dir.path(), "PostToolUse", "Write", json!({})).await;
+    let found = records_when(&home, |records| records.len() == 2).await;
+    assert_eq!(tools(&found), ["Edit", "Write"]);
+    drop(wire);
+}
+
+/// Sends events from many hooks at once while gates start, stop and are killed; each must be
+/// recorded exactly once.
+async fn hooks_against_gates(hooks: usize, rounds: usize) {
+    let dir = TempDir::new().unwrap();
+    empty_config(dir.path());
+    let place = dir.path().to_owned();
+    let sending = tokio::spawn(async move {
+        let mut sent = 0;
+        while sent < hooks {
+            let batch = (sent..hooks.min(sent + 8)).map(|n| {
+                let place = place.clone();
+                async move {
+                    hooked(&place, "PostToolUse", &format!("Tool{n}"), json!({})).await;
+                }
+            });
+            sent += futures_util::future::join_all(batch).await.len();
+        }
+    });
+    let mut gate = Gate::open(dir).await;
+    for round in 0..rounds {
+        let seen = records(&gate.home()).len();
+        let moves = |records: &[Value]| records.len() > seen || sending.is_finished();
+        records_when(&gate.home(), moves).await;
+        if round % 2 == 0 {
+            gate.kill().await;
+        } else {
+            gate.end().await;
+        }
+        gate.restart().await;
+    }
+    sending.await.unwrap();
+    let found = records_when(&gate.home(), |records| records.len() >= hooks).await;
+    eventually(|| async { spool(gate.dir.path()).is_empty().then_some(()) }).await;
+    let mut found: Vec<&str> = tools(&found);
+    let count = found.len();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!((count, found.len()), (hooks, hooks), "none is lost and none is there twice");
+    gate.end().await;
+    whole_chains(&gate.home());
+}
+
+#[tokio::test]
+async fn no_hook_event_is_lost_or_recorded_twice_while_gates_come_and_go() {
+    hooks_against_gates(80, 4).await;
+}
+
+#[tokio::test]
+async fn long_no_hook_event_is_lost_or_recorded_twice_over_many_gates() {
+    let (hooks, rounds) = (3_000, 60);
+    hooks_against_gates(hooks, rounds).await;
+    println!("{hooks} hook events over {rounds} gates, every other one killed: none lost or twice");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 mod activity_cli;
+mod added_secrets;
 mod agents;
 mod answers;
 mod auditor;
@@ -34,9 +35,11 @@ mod obsigna;
 mod openai;
 mod openapi;
 mod operator;
+mod ordinary_text;
 mod own_lists;
 mod page;
 mod passthrough;
+mod planted;
 mod plugins;
 mod receipt_cli;
 mod records;

@@ -1,9 +1,13 @@
 //! Detects likely secrets in a config, so that `config show` and logs can hide them. When in doubt,
 //! a value is hidden; `${env:NAME}` is not a secret and stays readable.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use serde_json::Value as Json;
 
 use super::template::ConfigTemplate;
+use crate::ledger::redaction::Redactor;
 
 const HIDDEN: &str = "…";
 
@@ -24,22 +28,8 @@ const SECRET_NAMES: &[&str] = &[
     "token",
 ];
 
-/// Prefixes of well-known services' tokens.
-const SECRET_PREFIXES: &[&str] = &[
-    "AKIA",
-    "ASIA",
-    "eyJ",
-    "gho_",
-    "ghp_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "sk-",
-    "sk_live_",
-    "xoxb-",
-    "xoxp-",
-    "-----BEGIN",
-];
+/// Finds tokens by their form.
+static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 /// Words that may precede a token.
 const SCHEMES: &[&str] = &["", "basic", "bearer", "token"];
@@ -54,7 +44,7 @@ pub(crate) fn named(name: &str, value: &str) -> String {
 
 /// Returns a program's arguments, safe to display: `--token x`, `--token=x` and `Authorization: x`
 /// lose the `x`.
-pub(crate) fn args(args: &[ConfigTemplate]) -> Vec<String> {
+pub fn args(args: &[ConfigTemplate]) -> Vec<String> {
     words(args.iter().map(ConfigTemplate::text))
 }
 
@@ -74,12 +64,13 @@ pub(crate) fn words<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// Returns a URL without the secrets in its user part and query.
-pub(crate) fn url(url: &str) -> String {
+pub fn url(url: &str) -> String {
     let (before_query, query) = match url.split_once('?') {
         Some((before, query)) => (before, Some(query)),
         None => (url, None),
     };
-    let mut shown = without_user(before_query);
+    let without_user = without_user(before_query);
+    let mut shown = REDACTOR.text(&without_user).into_owned();
     for (index, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
         shown.push(if index == 0 { '?' } else { '&' });
         shown.push_str(&assigned(pair).unwrap_or_else(|| plain(pair)));
@@ -119,10 +110,10 @@ fn assigned(pair: &str) -> Option<String> {
 }
 
 fn plain(value: &str) -> String {
-    let mut words =
-        value.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | ',' | '"' | '/'));
-    let is_secret = |word: &str| SECRET_PREFIXES.iter().any(|prefix| word.starts_with(prefix));
-    if words.any(is_secret) { HIDDEN.to_owned() } else { value.to_owned() }
+    match REDACTOR.text(value) {
+        Cow::Owned(_) => HIDDEN.to_owned(),
+        Cow::Borrowed(_) => value.to_owned(),
+    }
 }
 
 fn without_user(url: &str) -> String {
@@ -161,7 +152,7 @@ mod tests {
             ("Authorization", "Bearer ${env:TOKEN}", "Bearer ${env:TOKEN}"),
             ("Authorization", "Bearer abc${env:TOKEN}", "…"),
             ("LOG_LEVEL", "debug", "debug"),
-            ("NOTE", "use ghp_0123456789", "…"),
+            ("NOTE", "use ghp_0123456789abcdef0123", "…"),
             ("DATABASE_URL", "postgres://me:pw@db/x", "postgres://…@db/x"),
             ("DATABASE_URL", "postgres://${env:U}:${env:P}@db", "postgres://${env:U}:${env:P}@db"),
         ] {

@@ -1,16 +1,23 @@
 //! Converts a hook event of Claude Code into a frame for the events socket. The agent waits for the
 //! hook, so only the event itself is examined.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::frame::{Decision, FRAME_BYTES_MAX, IDENTITY_BYTES_MAX, TOOL_BYTES_MAX, VERSION};
+use super::redaction::Redactor;
 use super::target::{self, Target};
 use receipt::json::{self, Object};
 
 pub const CHANNEL: &str = "claude-code";
 const CAPTURE_METHOD: &str = "hook";
+
+/// The name of the target among the omitted fields: it appeared to contain a secret.
+pub const TARGET: &str = "target";
 
 /// Replaces a missing session in the event; a frame needs one.
 const NO_SESSION: &str = "unknown";
@@ -22,21 +29,37 @@ const ERROR_BYTES_KEPT: usize = 64 << 10;
 #[error("not a valid hook event: {}", json::explain(.0))]
 pub struct HookFault(#[from] serde_json::Error);
 
-/// Returns the frame as JSON text, or `None` for an event that is not recorded. A field that would
-/// invalidate the frame is omitted rather than losing the event.
-pub fn frame(event: &str, now: Timestamp) -> Result<Option<String>, HookFault> {
+/// Returns the frame as JSON text without likely secrets, or `None` for an event that is not
+/// recorded. A field that would invalidate the frame is omitted rather than losing the event.
+pub fn frame(
+    event: &str,
+    now: Timestamp,
+    redactor: &Redactor,
+) -> Result<Option<String>, HookFault> {
     let Some(checked) = Object::parse(event)? else {
         return Ok(None);
     };
-    let event: Event<'_> = serde_json::from_str(checked.text().get())?;
+    let mut event: Event<'_> = serde_json::from_str(checked.text().get())?;
     let Some(decision) = decision(event.hook_event_name.as_deref()) else {
         return Ok(None);
     };
     let Some(name) = event.tool_name.as_deref().filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
-    let tool = tool(name);
-    let target = touched(&tool, event.tool_input, event.cwd.as_deref().unwrap_or_default());
+    let name = redactor.text(name).into_owned();
+    let tool = tool(&name);
+    let cwd = event.cwd.take().unwrap_or_default();
+    let (input, output) =
+        (redacted(event.tool_input, redactor)?, redacted(event.tool_response, redactor)?);
+    event.redact(redactor);
+    let named = touched(&tool, event.tool_input, &cwd);
+    // A target with a part removed would name a different resource.
+    let target = named.clone().filter(|target| {
+        let text = |text| matches!(redactor.text(text), Cow::Borrowed(_));
+        let same = input.is_none() || touched(&tool, input.as_deref(), &cwd) == named;
+        same && text(target.resource()) && text(target.system())
+    });
+    let is_omitted = named.is_some() && target.is_none();
     let outgoing = Outgoing {
         v: VERSION,
         ts_emit: now.to_string(),
@@ -46,14 +69,14 @@ pub fn frame(event: &str, now: Timestamp) -> Result<Option<String>, HookFault> {
         decision: decision.as_str(),
         target_system: target.as_ref().map(Target::system),
         target_resource: target.as_ref().map(Target::resource),
-        input: event.tool_input,
-        output: event.tool_response,
+        input: input.as_deref().or(event.tool_input),
+        output: output.as_deref().or(event.tool_response),
         error: event.error.as_deref().filter(|error| !error.is_empty()),
         correlation_id: fitting(event.tool_use_id.as_deref()),
         agent_id: fitting(event.agent_id.as_deref()),
         agent_type: fitting(event.agent_type.as_deref()),
         capture_method: CAPTURE_METHOD,
-        omitted: Vec::new(),
+        omitted: if is_omitted { vec![TARGET] } else { Vec::new() },
     };
     Ok(Some(outgoing.within_limit()?))
 }
@@ -72,6 +95,31 @@ struct Event<'a> {
     agent_id: Option<String>,
     agent_type: Option<String>,
     error: Option<String>,
+}
+
+impl Event<'_> {
+    fn redact(&mut self, redactor: &Redactor) {
+        let texts = [&mut self.session_id, &mut self.tool_use_id, &mut self.agent_id];
+        let texts = texts.into_iter().chain([&mut self.agent_type, &mut self.error]);
+        for text in texts.flatten() {
+            redactor.line(text);
+        }
+    }
+}
+
+/// Returns the value without its secrets; `None` if it has none, so that it stays as it was sent.
+fn redacted(
+    value: Option<&RawValue>,
+    redactor: &Redactor,
+) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+    let Some(value) = value else { return Ok(None) };
+    let Ok(mut parsed) = serde_json::from_str::<Value>(value.get()) else {
+        // Nested too deeply to parse; the text is JSON all the same, and stays so.
+        let text = redactor.text(value.get()).into_owned();
+        return RawValue::from_string(text).map(Some);
+    };
+    let changed = redactor.value(&mut parsed);
+    changed.then(|| serde_json::value::to_raw_value(&parsed)).transpose()
 }
 
 #[derive(Serialize)]
@@ -175,11 +223,15 @@ fn start(text: &str, bytes_max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::frame::EventFrame;
     use super::*;
+
+    static BUILTIN: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
     fn event(members: Value) -> Value {
         let mut event = json!({
@@ -195,7 +247,8 @@ mod tests {
     }
 
     fn text(members: Value) -> Option<String> {
-        frame(&event(members).to_string(), Timestamp::UNIX_EPOCH).unwrap()
+        let event = event(members).to_string();
+        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN).unwrap()
     }
 
     fn read(members: Value) -> EventFrame {
@@ -241,6 +294,20 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_holds_no_secret_and_no_part_of_a_target_with_one() {
+        let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let text = text(json!({
+            "tool_name": "mcp__db__get", "tool_input": {"key": secret, "n": [1, secret]},
+            "tool_response": {"password": "hunter2"}, "error": format!("bad {secret}"),
+            "session_id": secret, "agent_id": secret, "tool_use_id": secret,
+        }))
+        .unwrap();
+        assert!(!text.contains("ghp_") && !text.contains("hunter2"), "{text}");
+        let frame = EventFrame::parse(text.as_bytes()).unwrap();
+        assert_eq!((frame.target, frame.omitted), (None, vec![TARGET.to_owned()]));
+    }
+
+    #[test]
     fn names_of_mcp_tools_are_split() {
         for (name, server, tool) in [
             ("mcp__git__push", Some("git"), "push"),
@@ -264,8 +331,8 @@ mod tests {
         ] {
             assert_eq!(text(members.clone()), None, "{members}");
         }
-        assert!(frame("[]", Timestamp::UNIX_EPOCH).unwrap().is_none());
-        assert!(frame("{", Timestamp::UNIX_EPOCH).is_err());
+        assert!(frame("[]", Timestamp::UNIX_EPOCH, &BUILTIN).unwrap().is_none());
+        assert!(frame("{", Timestamp::UNIX_EPOCH, &BUILTIN).is_err());
     }
 
     #[test]

@@ -2,20 +2,24 @@
 //! like a secret. Arguments, results and messages pass through here before they are written
 //! anywhere.
 
+mod clues;
+mod commands;
 mod keys;
 mod pairs;
+mod randomness;
 mod shapes;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
 use regex::{Regex, RegexBuilder};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use keys::Keys;
+use clues::{Clue, Clues};
+use keys::{KeyKind, Keys};
 
 /// Replaces a secret; shapes with a name are written as `[redacted:name]`.
 pub const REDACTED: &str = "[redacted]";
@@ -35,7 +39,7 @@ const PASSES_MAX: usize = 8;
 pub struct Redactor {
     keys: Keys,
     /// Finds every place where a shape or key may begin; most texts have none.
-    clues: AhoCorasick,
+    clues: Clues,
     patterns: Vec<Regex>,
 }
 
@@ -68,13 +72,11 @@ impl Redactor {
             return Err(faults);
         }
         let keys = Keys::new(keys);
-        let clues = shapes::CLUES.iter().map(|(clue, _)| *clue).chain(keys.clues());
-        let clues = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(aho_corasick::MatchKind::LeftmostLongest)
-            .kind(Some(aho_corasick::AhoCorasickKind::DFA))
-            .build(clues)
-            .map_err(|error| vec![syntax("keys", &error.to_string())])?;
+        let shapes = shapes::CLUES.iter().map(|(clue, _)| *clue);
+        let programs = commands::PROGRAMS.iter().map(|program| program.name());
+        let twilio = shapes::twilio_clues();
+        let twilio = twilio.iter().map(String::as_str);
+        let clues = Clues::new(shapes.chain(programs).chain(twilio).chain(keys.clues()));
         Ok(Redactor { keys, clues, patterns: compiled })
     }
 
@@ -87,22 +89,60 @@ impl Redactor {
     pub fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => self.line(text),
-            Value::Array(items) => {
-                items.iter_mut().fold(false, |changed, item| self.value(item) | changed)
-            }
-            Value::Object(members) => {
-                let names_secret = ["name", "key"].into_iter().any(|label| {
-                    let label = members.get(label).and_then(Value::as_str);
-                    label.is_some_and(|label| self.keys.secret(label))
-                });
-                members.iter_mut().fold(false, |changed, (key, value)| {
-                    let is_secret = self.keys.secret(key) || (names_secret && key == "value");
-                    let here = if is_secret { blank(key, value) } else { self.value(value) };
-                    here | changed
-                })
-            }
+            Value::Array(items) => self.list(items),
+            Value::Object(members) => self.members(members),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
+    }
+
+    /// Redacts a list, which may be that of a program's arguments: a secret may follow its flag.
+    fn list(&self, items: &mut [Value]) -> bool {
+        let mut changed = commands::redact_list(items);
+        let mut flag = None;
+        for item in items {
+            let kind = flag.take().and_then(|flag: String| self.keys.kind(&flag));
+            flag = item.as_str().and_then(pairs::flag).map(str::to_owned);
+            changed |= match kind {
+                Some(kind) if flag.is_none() => self.member(kind, "", item),
+                _ => self.value(item),
+            };
+        }
+        changed
+    }
+
+    fn members(&self, members: &mut Map<String, Value>) -> bool {
+        let label = |label: &str| {
+            let label = members.get(label).and_then(Value::as_str)?;
+            self.keys.kind(label)
+        };
+        let labelled = label("name").or_else(|| label("key"));
+        let command = members.get("command").and_then(Value::as_str).map(str::to_owned);
+        let arguments = members.get_mut("args").and_then(Value::as_array_mut);
+        let beside = command
+            .zip(arguments)
+            .is_some_and(|(command, arguments)| commands::redact_arguments(&command, arguments));
+        members.iter_mut().fold(beside, |changed, (key, value)| {
+            let kind = match labelled {
+                Some(kind) if key == "value" => Some(kind),
+                _ => self.keys.kind(key),
+            };
+            let here = match kind {
+                Some(kind) => self.member(kind, key, value),
+                None => self.value(value),
+            };
+            here | changed
+        })
+    }
+
+    /// Redacts a value by what its key claims, otherwise by its own look.
+    fn member(&self, kind: KeyKind, key: &str, value: &mut Value) -> bool {
+        let is_secret = match value {
+            Value::String(text) => kind.hides(text),
+            Value::Number(_) => kind.hides_numbers(),
+            Value::Array(_) | Value::Object(_) => kind == KeyKind::Secret,
+            Value::Null | Value::Bool(_) => false,
+        };
+        if is_secret { blank(key, value) } else { self.value(value) }
     }
 
     /// Redacts text in place and reports whether it changed.
@@ -135,18 +175,58 @@ impl Redactor {
     fn spans(&self, text: &str) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut at = 0;
-        while let Some(clue) = self.clues.find(aho_corasick::Input::new(text).span(at..text.len()))
-        {
-            let found = match shapes::CLUES.get(clue.pattern().as_usize()) {
-                Some((_, shape)) => shape.find(text, clue.range()),
-                None => pairs::find(text, clue.range(), &self.keys),
+        while let Some(Clue { number, start, end }) = self.clues.find(text, at) {
+            let found = self.examine(text, number, start..end);
+            at = match &found {
+                Some(span) => span.end.max(end),
+                // Another clue may begin within this one.
+                None => start + 1,
             };
-            at = found.as_ref().map_or(clue.end(), |span| span.end.max(clue.end()));
             spans.extend(found);
         }
         shapes::beside_aws_keys(text, &mut spans);
+        shapes::dotted_tokens(text, &mut spans);
+        shapes::azure_secrets(text, &mut spans);
         spans.sort_by_key(|span| (span.start, span.end));
         spans
+    }
+
+    /// Looks for the secret that a clue points at: a shape, a password on a command line, or the
+    /// value of a key.
+    fn examine(&self, text: &str, number: usize, clue: Range<usize>) -> Option<Span> {
+        if let Some((word, shape)) = shapes::CLUES.get(number) {
+            let found = shape.find(text, word, clue.clone());
+            let may_be_key = found.is_none() && pairs::within_key(word);
+            return if may_be_key { pairs::find(text, clue, &self.keys) } else { found };
+        }
+        let number = number - shapes::CLUES.len();
+        match commands::PROGRAMS.get(number) {
+            Some(program) => program.find(text, clue),
+            None if number < commands::PROGRAMS.len() + shapes::TWILIO_CLUES => {
+                shapes::twilio(text, clue)
+            }
+            None => pairs::find(text, clue, &self.keys),
+        }
+    }
+}
+
+/// Redacts text that arrives line by line: a private key spans several.
+#[derive(Default)]
+pub struct LineRedaction {
+    is_in_key: bool,
+}
+
+impl LineRedaction {
+    pub fn next(&mut self, redactor: &Redactor, mut line: String) -> String {
+        if self.is_in_key {
+            self.is_in_key = !line.contains("-----END ");
+            return shapes::PEM.to_owned();
+        }
+        let may_begin = line.contains("-----BEGIN ") && !line.contains("-----END ");
+        if redactor.line(&mut line) {
+            self.is_in_key = may_begin && line.contains(shapes::PEM);
+        }
+        line
     }
 }
 

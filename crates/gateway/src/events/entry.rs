@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::ledger::frame::{Decision, EventFrame, Identity};
+use domain::ledger::hook;
 use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy;
 use domain::tool::Class;
@@ -13,6 +14,7 @@ use store::{
     CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
     RecordAgent, RecordKind, RecordStatus,
 };
+use uuid::Uuid;
 
 use crate::GateSettings;
 use crate::events::sender::{Arrival, Sender};
@@ -30,11 +32,12 @@ const AGENT_CHARS: usize = 8;
 
 pub(super) fn of(
     frame: EventFrame,
+    id: Uuid,
     sender: Option<Sender>,
     arrival: Arrival,
     settings: &GateSettings,
 ) -> (CallStart, CallEnd) {
-    let id = uuid::Uuid::now_v7().to_string();
+    let id = id.to_string();
     let server = frame.server.as_deref();
     let action = taxonomy::classify_event(frame.action_type.as_deref(), server, &frame.tool);
     let given = frame.action_type.as_deref();
@@ -58,7 +61,7 @@ pub(super) fn of(
         reason: None,
         effective: Some(class.unwrap_or(Class::Write)),
         unverified: class.is_none(),
-        warnings: frame.omitted.iter().map(|part| format!("the sender omitted {part}")).collect(),
+        warnings: warnings(&frame),
         target,
         trace_id: None,
         arguments: payload::outside(settings, frame.input.as_deref()),
@@ -90,9 +93,15 @@ pub(super) fn of(
     (started, ended)
 }
 
+/// Names the parts that the sender omitted for their size; an omitted target has its own words.
+fn warnings(frame: &EventFrame) -> Vec<String> {
+    let omitted = frame.omitted.iter().filter(|part| *part != hook::TARGET);
+    omitted.map(|part| format!("the sender omitted {part}")).collect()
+}
+
 /// The record of events that the gate lost.
 pub(super) fn dropped(count: u64) -> (CallStart, CallEnd) {
-    let id = uuid::Uuid::now_v7().to_string();
+    let id = Uuid::now_v7().to_string();
     let started = CallStart {
         id: id.clone(),
         kind: RecordKind::System,
@@ -174,6 +183,9 @@ fn class(action_type: &str) -> Option<Class> {
 fn touched(frame: &EventFrame, settings: &GateSettings) -> (Option<Target>, bool) {
     if frame.target.is_some() {
         return (frame.target.clone(), false);
+    }
+    if frame.omitted.iter().any(|part| part == hook::TARGET) {
+        return (None, true);
     }
     let input = frame.input.as_deref();
     let input: Option<Value> = input.and_then(|input| serde_json::from_str(input.get()).ok());

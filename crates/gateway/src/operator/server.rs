@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::catalog::Server;
-use domain::config::{self, ServerOrigin};
+use domain::config::{self, DividedServer, ServerConfig, ServerOrigin, Transport};
 use domain::upstream::UpstreamState;
 use domain::{Caller, Code, Refusal};
 use serde_json::{Value, json};
@@ -31,32 +31,27 @@ impl Gateway {
             let message = format!("'{name}' is not a valid server name: {fault}");
             return Err(Refusal::new(Code::InvalidRequest, message).with(json!({"field": "name"})));
         }
-        let definition = entry.to_string();
         if !entry.is_object() {
             return Err(Refusal::new(
                 Code::InvalidRequest,
                 "a server must be an object, as in the config",
             ));
         }
-        parse_added(name, &definition).map_err(|faults| {
+        let server = parse_added(name, entry).map_err(|faults| {
             let message = format!("the server is not valid:\n{faults}");
             Refusal::new(Code::InvalidRequest, message)
         })?;
         if self.catalog().server(name).is_some() {
             return Err(conflict(format!("server '{name}' already exists")));
         }
-        // Values of variables and headers may be secret, so only their names are recorded.
-        let names = |member: &str| {
-            let members = entry[member].as_object();
-            members.map(|members| members.keys().cloned().collect::<Vec<_>>())
-        };
-        let details = json!({
-            "decision": "add", "command": entry["command"], "args": entry["args"],
-            "url": entry["url"], "env": names("env"), "headers": names("headers"),
-        });
-        self.record_decision(by, DecisionSubject::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), added(entry, &server)).await?;
         let owned = name.to_owned();
-        self.decide(move |state| state.add_server(&owned, &definition)).await
+        let DividedServer { open, secrets } = config::divide(entry);
+        self.decide(move |state| {
+            state.keep_secrets(&owned, &secrets)?;
+            state.add_server(&owned, &open.to_string())
+        })
+        .await
     }
 
     /// Removes a server that was added at run time, and all decisions about it.
@@ -74,7 +69,11 @@ impl Gateway {
         self.record_decision(by, DecisionSubject::server(name), json!({"decision": "remove"}))
             .await?;
         let name = name.to_owned();
-        self.decide(move |state| state.remove_server(&name).map(|_| ())).await
+        self.decide(move |state| {
+            state.remove_server(&name)?;
+            state.keep_secrets(&name, &[])
+        })
+        .await
     }
 
     pub async fn enable_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
@@ -223,4 +222,23 @@ impl Gateway {
             None => Err(discovery::no_such_server(&self.catalog(), &Caller::admin(), name)),
         }
     }
+}
+
+/// Describes an added server for its record. Values of variables and headers may be secret, so only
+/// their names are recorded.
+fn added(entry: &Value, server: &ServerConfig) -> Value {
+    let names = |member: &str| {
+        let members = entry[member].as_object();
+        members.map(|members| members.keys().cloned().collect::<Vec<_>>())
+    };
+    let (args, url) = match &server.transport {
+        Transport::Stdio { args, .. } => (Some(config::shown_args(args)), None),
+        Transport::Http { url, .. } | Transport::Sse { url, .. } => {
+            (None, Some(config::shown_url(url.text())))
+        }
+    };
+    json!({
+        "decision": "add", "command": entry["command"], "args": args, "url": url,
+        "env": names("env"), "headers": names("headers"),
+    })
 }

@@ -137,6 +137,11 @@ fn connect(
             Ok((peer, Attachment::Nothing))
         }
         ServerEndpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
+        ServerEndpoint::WithoutSecrets(_) => Err(format!(
+            "its secrets are not in '{}' in the home: restore that file from a backup and restart, \
+             or remove the server and add it again",
+            store::state::SECRETS_FILE
+        )),
         ServerEndpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),
         ServerEndpoint::Embedded(make) => {
             let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);

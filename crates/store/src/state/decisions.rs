@@ -60,10 +60,8 @@ pub(crate) struct Decisions {
 #[serde(default)]
 struct KeptServer {
     name: String,
-    /// The definition of a server that was added at run time.
+    /// The definition of a server that was added at run time, with references to its secrets.
     added: Option<String>,
-    /// The definition has secrets, so it is in the database alone.
-    is_withheld: bool,
     disabled: bool,
     quarantined: bool,
     approved: Option<String>,
@@ -184,9 +182,8 @@ impl Decisions {
         })
     }
 
-    /// Replaces the decisions in the tables by these. Texts that the tables have are kept. Returns
-    /// the servers that have to be added again.
-    pub(crate) fn restore(&self, db: &Connection) -> Result<Vec<String>, StoreError> {
+    /// Replaces the decisions in the tables by these. Texts that the tables have are kept.
+    pub(crate) fn restore(&self, db: &Connection) -> Result<(), StoreError> {
         let texts: HashMap<(String, String, String, String), String> = rows(
             db,
             "SELECT server, kind, name, approved_fingerprint, approved_text FROM items
@@ -195,17 +192,11 @@ impl Decisions {
         )?
         .into_iter()
         .collect();
-        let definitions: HashMap<String, String> =
-            rows(db, "SELECT name, added FROM servers WHERE added IS NOT NULL", |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
-            .into_iter()
-            .collect();
         for table in ["servers", "items", "switches", "tokens", "trusted_files"] {
             db.execute(&format!("DELETE FROM {table}"), [])?;
         }
         for server in &self.servers {
-            server.insert(db, definitions.get(&server.name))?;
+            server.insert(db)?;
         }
         for KeptSwitch { server, tool } in &self.switched_off {
             db.execute("INSERT INTO switches (server, tool) VALUES (?1, ?2)", [server, tool])?;
@@ -237,9 +228,7 @@ impl Decisions {
         settings::set(db, NUMBER, &self.number.to_string())?;
         settings::set(db, LOST, self.lost_at.as_deref().unwrap_or_default())?;
         db.execute("UPDATE state SET version = version + 1", [])?;
-        let withheld = self.servers.iter().filter(|server| server.is_withheld);
-        let names = withheld.map(|server| server.name.clone());
-        Ok(names.filter(|name| !definitions.contains_key(name)).collect())
+        Ok(())
     }
 }
 
@@ -247,12 +236,9 @@ fn servers(db: &Connection) -> Result<Vec<KeptServer>, StoreError> {
     let words = "SELECT name, added, disabled, quarantined, approved, program, has_baseline
                  FROM servers ORDER BY name";
     rows(db, words, |row| {
-        let added: Option<String> = row.get(1)?;
-        let is_withheld = added.as_deref().is_some_and(has_secrets);
         Ok(KeptServer {
             name: row.get(0)?,
-            added: added.filter(|_| !is_withheld),
-            is_withheld,
+            added: row.get(1)?,
             disabled: row.get(2)?,
             quarantined: row.get(3)?,
             approved: row.get(4)?,
@@ -262,43 +248,18 @@ fn servers(db: &Connection) -> Result<Vec<KeptServer>, StoreError> {
     })
 }
 
-/// Reports whether the definition of a server may contain a secret: a value of its environment or
-/// headers that is not a reference, or any text that records would hide.
-fn has_secrets(definition: &str) -> bool {
-    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(definition) else {
-        return true;
-    };
-    let is_reference = |text: &str| text.starts_with("${") && text.ends_with('}');
-    let is_open = ["env", "headers"].into_iter().all(|member| {
-        let members = value[member].as_object();
-        let mut values = members.into_iter().flat_map(serde_json::Map::values);
-        values.all(|value| value.as_str().is_some_and(is_reference))
-    });
-    for member in ["env", "headers"] {
-        if let Some(value) = value.as_object_mut() {
-            value.remove(member);
-        }
-    }
-    !is_open || domain::ledger::redaction::Redactor::builtin().value(&mut value)
-}
-
 impl KeptServer {
-    /// Inserts the server; `known` is the definition that the tables have.
-    fn insert(&self, db: &Connection, known: Option<&String>) -> Result<(), StoreError> {
-        let added = if self.is_withheld { known } else { self.added.as_ref() };
-        // Without its definition, nothing is known that could be approved.
-        let is_unknown = self.is_withheld && added.is_none();
-        let approved = self.approved.as_ref().filter(|_| !is_unknown);
+    fn insert(&self, db: &Connection) -> Result<(), StoreError> {
         db.execute(
             "INSERT INTO servers (name, added, disabled, quarantined, approved, program,
                has_baseline)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 self.name,
-                added,
+                self.added,
                 self.disabled,
-                self.quarantined || is_unknown,
-                approved,
+                self.quarantined,
+                self.approved,
                 self.program,
                 self.has_baseline,
             ],

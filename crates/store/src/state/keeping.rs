@@ -123,8 +123,9 @@ pub(crate) fn reconcile(
     let number = decisions::number(db)?;
     let notice = match &file {
         DecisionsFile::Valid(kept) if kept.number > number => {
-            let again = transaction::whole(db, |db| kept.restore(db))?;
-            Some(restored(&kept.written_at, &again))
+            transaction::whole(db, |db| kept.restore(db))?;
+            let (file, time) = (decisions::FILE, &kept.written_at);
+            Some(format!("operator decisions were restored from {file}, written {time}"))
         }
         DecisionsFile::Valid(kept) if kept.number == number => None,
         DecisionsFile::Missing | DecisionsFile::Invalid(_) | DecisionsFile::Valid(_)
@@ -148,18 +149,6 @@ pub(crate) fn reconcile(
         Keeper::of(home).write(db);
     }
     Ok(notice)
-}
-
-fn restored(written_at: &str, again: &[String]) -> String {
-    let mut words =
-        format!("operator decisions were restored from {}, written {written_at}", decisions::FILE);
-    if !again.is_empty() {
-        let names = again.join(", ");
-        words.push_str(&format!(
-            "; add these servers again, whose secrets it does not have: {names}"
-        ));
-    }
-    words
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::error::StoreError;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     pub name: String,
-    /// The entry of `mcpServers` as JSON, for a server that was added at run time.
+    /// The entry of `mcpServers` as JSON without its secrets, for a server that was added at run
+    /// time.
     pub added: Option<String>,
     /// Switched off by a person.
     pub disabled: bool,

@@ -22,7 +22,7 @@ const APPROVED: ItemChange<'static> = ItemChange::Approved {
 fn decide(store: &Store) {
     let state = store.state();
     state.add_server("added", r#"{"command":"tool"}"#).unwrap();
-    let secret = r#"{"command":"tool","env":{"API":"hunter2-hunter2"}}"#;
+    let secret = r#"{"command":"tool","env":{"API":{"secret":0}}}"#;
     state.add_server("secret", secret).unwrap();
     state
         .approve_server("added", ApprovedServer { identity: "i", text: "t", program: None })
@@ -58,11 +58,9 @@ fn lose_database(home: &Path) {
 #[tokio::test]
 async fn decisions_survive_the_loss_of_the_database() {
     let home = used_home().await;
-    let copy = fs::read_to_string(home.path().join("decisions.json")).unwrap();
-    assert!(!copy.contains("hunter2"), "{copy}");
     lose_database(home.path());
     let done = store::repair::repair(home.path()).unwrap();
-    let words = "add these servers again, whose secrets it does not have: secret";
+    let words = "operator decisions were restored";
     assert!(done.iter().any(|word| word.contains(words)), "{done:?}");
     let store = home.open();
     let state = store.state();
@@ -70,7 +68,8 @@ async fn decisions_survive_the_loss_of_the_database() {
     assert_eq!(server("added").added.as_deref(), Some(r#"{"command":"tool"}"#));
     assert_eq!(server("added").approved.as_deref(), Some("i"));
     assert!(server("off").disabled && server("held").quarantined && server("files").has_baseline);
-    assert!(server("secret").quarantined && server("secret").added.is_none());
+    let references = r#"{"command":"tool","env":{"API":{"secret":0}}}"#;
+    assert_eq!(server("secret").added.as_deref(), Some(references));
     assert!(state.switched_off("files").unwrap().contains("delete"));
     let item = &state.items("files").unwrap()[0];
     assert_eq!(item.approved.as_ref().unwrap().fingerprint, "sha256:1");

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::keys::{self, Keys};
+use super::shapes::floor;
 use super::{REDACTED, Span, marker, marker_length};
 
 /// The longest part of a key on either side of its clue.
@@ -12,17 +13,58 @@ const KEY_BYTES_MAX: usize = 64;
 /// Spaces around the sign between key and value.
 const BLANKS_MAX: usize = 4;
 
+/// The distance from `machine` to `password` in a `.netrc`.
+const NETRC_BYTES_MAX: usize = 300;
+
+/// Types of common languages, which follow the names of parameters.
+const TYPES: &[&str] = &[
+    "str",
+    "String",
+    "string",
+    "bool",
+    "boolean",
+    "bytes",
+    "int",
+    "number",
+    "any",
+    "Any",
+    "Secret",
+    "SecretStr",
+    "SecretString",
+    "Optional",
+    "Option",
+    "object",
+    "unknown",
+    "undefined",
+    "usize",
+];
+
 /// An unquoted value that is shorter than this and has no digit may be prose or code.
 const PLAIN_BYTES_MIN: usize = 16;
+
+/// Returns the name of a flag that takes the next argument as its value.
+pub(super) fn flag(argument: &str) -> Option<&str> {
+    let name = argument.strip_prefix('-')?;
+    let name = name.strip_prefix('-').unwrap_or(name);
+    (!name.is_empty() && name.bytes().all(|byte| in_key(&byte))).then_some(name)
+}
+
+/// Reports whether a clue of another kind may be part of a key that names a secret.
+pub(super) fn within_key(clue: &str) -> bool {
+    let names = ["key", "secret", "KEY", "SECRET"].iter().any(|part| clue.contains(part));
+    names && clue.bytes().all(|byte| in_key(&byte))
+}
+
+fn in_key(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
 
 pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> {
     let name = name(text, clue);
     let key = text[name.clone()].trim_start_matches('-');
     // Most words of prose have no value after them, which is the cheaper check.
     let place = place(text, &name)?;
-    if !keys.secret(key) {
-        return None;
-    }
+    let kind = keys.kind_of_hint(key)?;
     let span = match place.kind {
         ValueForm::Quoted => quoted(text, &place),
         ValueForm::Element => until(text, place.start, |c| c == '<' || c == '\n'),
@@ -33,7 +75,11 @@ pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> 
     let kept = value.is_empty()
         || marker(value)
         || keys::spared(key, value)
-        || harmless(value, place.kind, word_of_prose(key));
+        || !kind.hides(value)
+        || harmless(value, place.kind, word_of_prose(key))
+        || place.kind == ValueForm::Element && !text[span.end..].starts_with("</")
+        || refers(value, place.kind, keys)
+        || matches!(place.kind, ValueForm::Loose | ValueForm::Line) && is_type(&text[span.start..]);
     let replacement = if place.bare_in_json { "\"[redacted]\"" } else { REDACTED };
     (!kept).then_some(Span { start: span.start, end: span.end, replacement })
 }
@@ -63,9 +109,8 @@ struct ValueStart {
 
 fn name(text: &str, clue: Range<usize>) -> Range<usize> {
     let bytes = text.as_bytes();
-    let holds = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    let before = bytes[..clue.start].iter().rev().take(KEY_BYTES_MAX).take_while(|b| holds(b));
-    let after = bytes[clue.end..].iter().take(KEY_BYTES_MAX).take_while(|b| holds(b));
+    let before = bytes[..clue.start].iter().rev().take(KEY_BYTES_MAX).take_while(|b| in_key(b));
+    let after = bytes[clue.end..].iter().take(KEY_BYTES_MAX).take_while(|b| in_key(b));
     clue.start - before.count()..clue.end + after.count()
 }
 
@@ -80,15 +125,28 @@ fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
     if element && byte(name.end) == Some(b'>') {
         return place(ValueForm::Element, name.end + 1);
     }
-    let flag = text[name.clone()].starts_with("--");
+    let flag = is_flag(text, name);
     let after_key = key_quote.map_or(name.end, |quote| quote.end);
     let sign = blanks(bytes, after_key);
     let (sign_end, tight) = match (byte(sign), byte(sign + 1)) {
-        (Some(b'='), Some(b'=' | b'~')) => return None,
+        (Some(b'='), Some(b'=' | b'~')) | (Some(b':'), Some(b':')) => return None,
+        // An identifier of a public key: `did:key:…`.
+        (Some(b':'), _) if text[..name.start].ends_with("did:") => return None,
         (Some(b'='), Some(b'>')) | (Some(b':'), Some(b'=')) => (sign + 2, false),
         (Some(b'='), _) => (sign + 1, sign == after_key),
         (Some(b':'), _) => (sign + 1, false),
+        // `"--password", "x"`: a list of arguments.
+        (Some(b','), _) if flag && after_key > name.end => {
+            let next = after_blanks(bytes, sign + 1);
+            quote(bytes, next)?;
+            (next, true)
+        }
+        // `key="Password" value="x"`: an element of XML.
+        (Some(b'v'), _) if after_key > name.end && text[sign..].starts_with("value=\"") => {
+            (sign + "value=".len(), true)
+        }
         _ if flag && sign > after_key && byte(sign) != Some(b'-') => (sign, true),
+        _ if sign > after_key && in_netrc(text, name) => (sign, true),
         _ => return None,
     };
     let start = blanks(bytes, sign_end);
@@ -107,6 +165,33 @@ fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
     }
 }
 
+/// Reports whether the name stands where a command line has a flag.
+fn is_flag(text: &str, name: &Range<usize>) -> bool {
+    let before = name.start.checked_sub(1).and_then(|at| text.as_bytes().get(at));
+    let begins = before.is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`=".contains(byte));
+    let name = &text[name.clone()];
+    name.starts_with("--") || (begins && name.starts_with('-') && name.len() > 4)
+}
+
+/// Reports whether the name follows `machine HOST login USER`, as in `.netrc`.
+fn in_netrc(text: &str, name: &Range<usize>) -> bool {
+    if !text[name.clone()].eq_ignore_ascii_case("password") {
+        return false;
+    }
+    let before = &text[floor(text, name.start.saturating_sub(NETRC_BYTES_MAX))..name.start];
+    let mut words = before.split_whitespace().rev();
+    let mut pairs = 0;
+    while let (Some(value), Some(key)) = (words.next(), words.next()) {
+        // The text may be quoted, even within a text that is.
+        match key.rsplit(['"', '\'', '`', '>']).next().unwrap_or(key) {
+            "login" | "account" => pairs += 1,
+            "machine" => return pairs > 0,
+            _ => return pairs > 0 && value.ends_with("default"),
+        }
+    }
+    false
+}
+
 fn header(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     key.ends_with("authorization") || key.ends_with("cookie")
@@ -115,6 +200,12 @@ fn header(key: &str) -> bool {
 fn blanks(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().take(BLANKS_MAX).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+/// Skips any white space, for lists that are laid out over lines.
+fn after_blanks(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().take(KEY_BYTES_MAX).take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
 struct Quote {
@@ -160,6 +251,34 @@ fn plain(text: &str, start: usize) -> Range<usize> {
     start..until(text, start + skip, ends).end.max(start + skip)
 }
 
+/// Reports whether an unquoted value is code: a type, or a name that itself names a secret, as in
+/// `password=args.password`.
+fn refers(value: &str, kind: ValueForm, keys: &Keys) -> bool {
+    if !matches!(kind, ValueForm::Tight | ValueForm::Loose) {
+        return false;
+    }
+    let identifier = |byte: u8| byte.is_ascii_alphabetic() || b"_.:&$?!".contains(&byte);
+    value.bytes().all(identifier) && keys.kind(value).is_some()
+}
+
+/// Reports whether the text begins with a type or a closure: `&str`, `Option<&str>`, `|c| …`.
+fn is_type(text: &str) -> bool {
+    let text = text.strip_prefix('&').unwrap_or(text);
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (word, after) = text.split_at(end);
+    let is_known = TYPES.contains(&word) && !after.starts_with(['-', '_', '=', '.', '@']);
+    let is_named = word.starts_with(|c: char| c.is_ascii_uppercase()) && after.starts_with('<');
+    is_known || is_named || text.starts_with(['|', '\''])
+}
+
+/// Reports whether the value is a variable of a shell (`$NAME`) or a place in a query (`?1`, `$1`).
+fn variable(value: &str) -> bool {
+    let name = value.strip_prefix(['$', '?']);
+    let part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_name = |name: &str| name.bytes().all(|byte| part(byte) && !byte.is_ascii_lowercase());
+    name.is_some_and(|name| name.len() < PLAIN_BYTES_MIN * 2 && is_name(name))
+}
+
 /// Reports whether the key on its own is a common word in prose and code; `password` is not.
 fn word_of_prose(key: &str) -> bool {
     ["token", "secret", "secrets", "credential", "credentials"]
@@ -171,12 +290,19 @@ fn harmless(value: &str, kind: ValueForm, prose: bool) -> bool {
     if kind == ValueForm::Quoted {
         return value.starts_with("${") && value.ends_with('}');
     }
-    let reference = ["${", "$(", "{{", "<", "process.env", "os.environ"];
+    let reference = ["${", "$(", "{{", "<", "…", "process.env", "os.environ"];
+    if kind == ValueForm::Line {
+        let credential = value.split_once(' ').map_or(value, |(_, credential)| credential);
+        return credential.starts_with(['<', '$', '{', '…']) && !credential.contains("[redacted");
+    }
     let nested = value.starts_with(['{', '[']) && marker_length(value).is_none();
     if matches!(value, "true" | "false" | "null" | "None" | "nil")
         || reference.iter().any(|start| value.starts_with(start))
         || nested && kind != ValueForm::Tight
     {
+        return true;
+    }
+    if variable(value) || value.bytes().all(|byte| byte == b'*') {
         return true;
     }
     let wordy = value.len() < PLAIN_BYTES_MIN && !value.bytes().any(|byte| byte.is_ascii_digit());

@@ -1,14 +1,24 @@
 //! Text that is recognizable as a secret by its shape, anywhere.
 
-use std::ops::Range;
+mod table;
 
+use std::ops::{Range, RangeInclusive};
+
+use super::randomness::looks_random;
 use super::{REDACTED, Span, marker};
+pub(super) use table::CLUES;
 
 /// The longest run searched for an authority; longer ones are not URLs in practice.
 const AUTHORITY_BYTES_MAX: usize = 512;
 
 /// The distance from an access key id within which its secret is searched for.
 const BESIDE_BYTES: usize = 200;
+
+/// The longest run before a clue that belongs to a token.
+const AROUND_BYTES_MAX: usize = 64;
+
+/// The longest run after a clue that belongs to a token with a run before it.
+const AFTER_BYTES_MAX: usize = 512;
 
 /// The exact length of a secret access key.
 const AWS_SECRET_BYTES: usize = 40;
@@ -31,6 +41,18 @@ pub(super) const NAMED: &[&str] = &[
     AGE,
     JWT,
     PEM,
+    SENDGRID,
+    VAULT,
+    ATLASSIAN,
+    NOTION,
+    LINEAR,
+    DOPPLER,
+    DATABRICKS,
+    DISCORD,
+    TELEGRAM,
+    TWILIO,
+    MAILGUN,
+    AZURE,
 ];
 
 const GITHUB: &str = "[redacted:github]";
@@ -48,7 +70,19 @@ const DIGITALOCEAN: &str = "[redacted:digitalocean]";
 const SHOPIFY: &str = "[redacted:shopify]";
 const AGE: &str = "[redacted:age]";
 const JWT: &str = "[redacted:jwt]";
-const PEM: &str = "[redacted:pem]";
+pub(super) const PEM: &str = "[redacted:pem]";
+const SENDGRID: &str = "[redacted:sendgrid]";
+const VAULT: &str = "[redacted:vault]";
+const ATLASSIAN: &str = "[redacted:atlassian]";
+const NOTION: &str = "[redacted:notion]";
+const LINEAR: &str = "[redacted:linear]";
+const DOPPLER: &str = "[redacted:doppler]";
+const DATABRICKS: &str = "[redacted:databricks]";
+const DISCORD: &str = "[redacted:discord]";
+const TELEGRAM: &str = "[redacted:telegram]";
+const TWILIO: &str = "[redacted:twilio]";
+const MAILGUN: &str = "[redacted:mailgun]";
+const AZURE: &str = "[redacted:azure]";
 
 pub(super) enum Shape {
     Prefix(Prefix),
@@ -59,6 +93,18 @@ pub(super) enum Shape {
     Scheme,
     /// `scheme://user:password@`
     Authority,
+    /// `?key=…`: a parameter that holds a credential if it is random.
+    Query,
+    /// `123456789:AA…`
+    Telegram,
+    /// `…:APA91b…`
+    Firebase,
+    /// 32 hex digits and `-us12`.
+    Mailchimp,
+    /// `….atlasv1.…`
+    Terraform,
+    /// `pat….…`
+    Airtable,
 }
 
 /// A fixed prefix followed by a run of characters.
@@ -66,130 +112,267 @@ pub(super) struct Prefix {
     replacement: &'static str,
     run: Run,
     length_min: usize,
+    length_max: usize,
 }
 
 #[derive(Clone, Copy)]
 enum Run {
+    Hex,
     Alphanumeric,
     /// Letters, digits and `_`.
     Word,
     /// Letters, digits, `_` and `-`. Such a run may contain its own prefix again, or words joined
     /// by hyphens, so it needs a clean start and a digit.
     Hyphenated,
+    /// The same with dots.
+    Dotted,
+    /// Both alphabets of base64.
+    Base64,
     /// Letters, digits, `_`, `-`, `/` and `:`.
     Path,
 }
 
 const fn prefix(replacement: &'static str, run: Run, length_min: usize) -> Shape {
-    Shape::Prefix(Prefix { replacement, run, length_min })
+    exact(replacement, run, length_min, usize::MAX)
 }
 
-/// The clues to look for, each with its shape. Clues match in any case; shapes check their own.
-pub(super) const CLUES: &[(&str, Shape)] = &[
-    ("ghp_", prefix(GITHUB, Run::Alphanumeric, 20)),
-    ("gho_", prefix(GITHUB, Run::Alphanumeric, 20)),
-    ("ghu_", prefix(GITHUB, Run::Alphanumeric, 20)),
-    ("ghs_", prefix(GITHUB, Run::Alphanumeric, 20)),
-    ("ghr_", prefix(GITHUB, Run::Alphanumeric, 20)),
-    ("github_pat_", prefix(GITHUB, Run::Word, 20)),
-    ("glpat-", prefix(GITLAB, Run::Hyphenated, 16)),
-    ("gldt-", prefix(GITLAB, Run::Hyphenated, 16)),
-    ("glrt-", prefix(GITLAB, Run::Hyphenated, 16)),
-    ("glptt-", prefix(GITLAB, Run::Hyphenated, 16)),
-    ("glcbt-", prefix(GITLAB, Run::Hyphenated, 16)),
-    ("AKIA", Shape::AwsKeyId),
-    ("ASIA", Shape::AwsKeyId),
-    ("xoxa-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxb-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxc-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxd-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxe-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxo-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxp-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxr-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xoxs-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("xapp-", prefix(SLACK, Run::Hyphenated, 10)),
-    ("hooks.slack.com/services/", prefix(SLACK, Run::Path, 20)),
-    ("discord.com/api/webhooks/", prefix(REDACTED, Run::Path, 20)),
-    ("discordapp.com/api/webhooks/", prefix(REDACTED, Run::Path, 20)),
-    ("webhook.office.com/webhookb2/", prefix(REDACTED, Run::Path, 20)),
-    ("api.telegram.org/bot", prefix(REDACTED, Run::Path, 20)),
-    ("sk-ant-", prefix(ANTHROPIC, Run::Hyphenated, 12)),
-    ("sk-", prefix(OPENAI, Run::Hyphenated, 20)),
-    ("AIza", prefix(GOOGLE, Run::Hyphenated, 30)),
-    ("GOCSPX-", prefix(GOOGLE, Run::Hyphenated, 20)),
-    ("ya29.", prefix(GOOGLE, Run::Hyphenated, 20)),
-    ("sk_live_", prefix(STRIPE, Run::Alphanumeric, 10)),
-    ("sk_test_", prefix(STRIPE, Run::Alphanumeric, 10)),
-    ("rk_live_", prefix(STRIPE, Run::Alphanumeric, 10)),
-    ("rk_test_", prefix(STRIPE, Run::Alphanumeric, 10)),
-    ("whsec_", prefix(STRIPE, Run::Alphanumeric, 10)),
-    ("npm_", prefix(NPM, Run::Alphanumeric, 30)),
-    ("pypi-", prefix(PYPI, Run::Hyphenated, 50)),
-    ("hf_", prefix(HUGGINGFACE, Run::Alphanumeric, 30)),
-    ("dop_v1_", prefix(DIGITALOCEAN, Run::Alphanumeric, 40)),
-    ("shpat_", prefix(SHOPIFY, Run::Alphanumeric, 30)),
-    ("AGE-SECRET-KEY-", prefix(AGE, Run::Alphanumeric, 20)),
-    ("eyJ", Shape::Jwt),
-    ("-----BEGIN ", Shape::Pem),
-    ("bearer ", Shape::Scheme),
-    ("basic ", Shape::Scheme),
-    ("://", Shape::Authority),
-];
+const fn exact(replacement: &'static str, run: Run, length_min: usize, length_max: usize) -> Shape {
+    Shape::Prefix(Prefix { replacement, run, length_min, length_max })
+}
 
 impl Shape {
-    pub(super) fn find(&self, text: &str, clue: Range<usize>) -> Option<Span> {
+    /// Finds the secret that the clue points at; `word` is the clue as listed.
+    pub(super) fn find(&self, text: &str, word: &str, clue: Range<usize>) -> Option<Span> {
         match self {
-            Shape::Prefix(prefix) => prefix.find(text, clue),
+            Shape::Prefix(prefix) => prefix.find(text, word, clue),
             Shape::AwsKeyId => aws_key_id(text, clue),
             Shape::Jwt => jwt(text, clue),
             Shape::Pem => pem(text, clue),
             Shape::Scheme => scheme(text, clue),
             Shape::Authority => authority(text, clue),
+            Shape::Query => query(text, clue),
+            Shape::Telegram => {
+                let around = around(text, word, clue, |byte| byte.is_ascii_digit())?;
+                around.long((8..=12, 32..=40), TELEGRAM)
+            }
+            Shape::Firebase => {
+                let around = around(text, word, clue, |byte| Run::Hyphenated.holds(byte))?;
+                around.long((8..=30, 80..=400), REDACTED)
+            }
+            Shape::Mailchimp => {
+                let around = around(text, word, clue, |byte| byte.is_ascii_hexdigit())?;
+                let number = text[around.clue_end..around.end].bytes();
+                let number = number.filter(|byte| !byte.is_ascii_digit()).count() == 0;
+                number.then(|| around.long((32..=32, 1..=2), REDACTED))?
+            }
+            Shape::Terraform => {
+                let around = around(text, word, clue, |byte| byte.is_ascii_alphanumeric())?;
+                around.long((14..=14, 60..=80), REDACTED)
+            }
+            Shape::Airtable => airtable(text, word, clue),
         }
     }
 }
 
 impl Run {
     fn holds(self, byte: u8) -> bool {
-        byte.is_ascii_alphanumeric()
-            || match self {
-                Run::Alphanumeric => false,
-                Run::Word => byte == b'_',
-                Run::Hyphenated => byte == b'_' || byte == b'-',
-                Run::Path => matches!(byte, b'_' | b'-' | b'/' | b':'),
+        match self {
+            Run::Hex => byte.is_ascii_hexdigit(),
+            Run::Alphanumeric => byte.is_ascii_alphanumeric(),
+            Run::Word => byte.is_ascii_alphanumeric() || byte == b'_',
+            Run::Hyphenated => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
+            Run::Dotted => dotted(byte),
+            Run::Base64 => {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=')
             }
+            Run::Path => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b':'),
+        }
     }
 
+    /// Reports whether words, joined, could make up such a run.
     fn needs_digit(self) -> bool {
         match self {
-            Run::Alphanumeric | Run::Word => false,
-            Run::Hyphenated | Run::Path => true,
+            Run::Hex | Run::Alphanumeric | Run::Word => false,
+            Run::Hyphenated | Run::Dotted | Run::Base64 | Run::Path => true,
         }
     }
 
     /// Reports whether a shape may begin after this byte.
     fn begins_after(self, byte: u8) -> bool {
         match self {
-            Run::Alphanumeric | Run::Word => !byte.is_ascii_alphanumeric(),
-            Run::Hyphenated => !self.holds(byte),
+            Run::Hex | Run::Alphanumeric | Run::Word => !byte.is_ascii_alphanumeric(),
+            Run::Hyphenated | Run::Dotted => !self.holds(byte),
+            // `=` and `/` stand before a value more often than within one.
+            Run::Base64 => !Run::Hyphenated.holds(byte) && byte != b'+',
             Run::Path => true,
         }
     }
 }
 
+fn dotted(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
 impl Prefix {
-    fn find(&self, text: &str, clue: Range<usize>) -> Option<Span> {
+    fn find(&self, text: &str, word: &str, clue: Range<usize>) -> Option<Span> {
+        // Addresses are the same in any case; tokens are not.
+        let same = matches!(self.run, Run::Path) || text[clue.clone()] == *word;
         let begins = clue.start == 0 || self.run.begins_after(text.as_bytes()[clue.start - 1]);
-        if !begins {
+        if !same || !begins {
             return None;
         }
         let end = run_end(text, clue.end, |byte| self.run.holds(byte));
-        let run = &text[clue.end..end];
-        let digit = !self.run.needs_digit() || run.bytes().any(|byte| byte.is_ascii_digit());
-        let found = run.len() >= self.length_min && digit;
+        let run = text[clue.end..end].trim_end_matches(['.', '-']);
+        let found = (self.length_min..=self.length_max).contains(&run.len())
+            && (!self.run.needs_digit() || run.bytes().any(|byte| byte.is_ascii_digit()));
+        let end = clue.end + run.len();
         found.then_some(Span { start: clue.start, end, replacement: self.replacement })
     }
+}
+
+/// A run of characters on both sides of a clue.
+struct Around {
+    start: usize,
+    clue_start: usize,
+    clue_end: usize,
+    end: usize,
+}
+
+/// Finds the runs beside a clue; the one after it may also have `_` and `-`.
+fn around(
+    text: &str,
+    word: &str,
+    clue: Range<usize>,
+    before: impl Fn(u8) -> bool,
+) -> Option<Around> {
+    if text[clue.clone()] != *word {
+        return None;
+    }
+    let head = text.as_bytes()[..clue.start].iter().rev().take(AROUND_BYTES_MAX);
+    let start = clue.start - head.take_while(|byte| before(**byte)).count();
+    // The bound keeps text that repeats the clue from being searched again and again.
+    let tail = text.as_bytes()[clue.end..].iter().take(AFTER_BYTES_MAX);
+    let tail = tail.take_while(|byte| Run::Hyphenated.holds(**byte));
+    let end = clue.end + tail.count();
+    alone(text, start, end).then_some(Around {
+        start,
+        clue_start: clue.start,
+        clue_end: clue.end,
+        end,
+    })
+}
+
+impl Around {
+    /// Returns the whole if both runs have such lengths.
+    fn long(
+        &self,
+        (before, after): (RangeInclusive<usize>, RangeInclusive<usize>),
+        replacement: &'static str,
+    ) -> Option<Span> {
+        let found = before.contains(&(self.clue_start - self.start))
+            && after.contains(&(self.end - self.clue_end));
+        found.then_some(Span { start: self.start, end: self.end, replacement })
+    }
+}
+
+fn airtable(text: &str, word: &str, clue: Range<usize>) -> Option<Span> {
+    let before = clue.start.checked_sub(1).map(|before| text.as_bytes()[before]);
+    if before.is_some_and(|byte| byte.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let dot = run_end(text, clue.end, |byte| byte.is_ascii_alphanumeric());
+    if dot - clue.end != 14 || text.as_bytes().get(dot) != Some(&b'.') {
+        return None;
+    }
+    let end = run_end(text, dot + 1, |byte| byte.is_ascii_hexdigit());
+    let whole = end - dot == 65 && text[clue.clone()] == *word && alone(text, clue.start, end);
+    whole.then_some(Span { start: clue.start, end, replacement: REDACTED })
+}
+
+/// Matches the value of a parameter of an address.
+fn query(text: &str, clue: Range<usize>) -> Option<Span> {
+    let value = |byte: u8| Run::Base64.holds(byte) || b"%.~".contains(&byte);
+    let end = run_end(text, clue.end, value);
+    let found = looks_random(&text[clue.end..end]);
+    found.then_some(Span { start: clue.end, end, replacement: REDACTED })
+}
+
+/// Finds tokens that have no prefix but a dot, of Discord's bots and of Vault's first versions.
+pub(super) fn dotted_tokens(text: &str, spans: &mut Vec<Span>) {
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    while let Some(found) = text[from..].find('.') {
+        let dot = from + found;
+        from = dot + 1;
+        if bytes.get(dot + 7) == Some(&b'.') {
+            spans.extend(discord(text, dot));
+        }
+        if dot > 0 && bytes[dot - 1] == b's' && bytes.len() > dot + 24 {
+            spans.extend(old_vault(text, dot));
+        }
+    }
+}
+
+/// The number of clues to keys of Twilio, which begin with `SK` and two hex digits.
+pub(super) const TWILIO_CLUES: usize = 256;
+
+pub(super) fn twilio_clues() -> Vec<String> {
+    (0..TWILIO_CLUES).map(|digits| format!("sk{digits:02x}")).collect()
+}
+
+/// Matches `SK` and 32 hex digits.
+pub(super) fn twilio(text: &str, clue: Range<usize>) -> Option<Span> {
+    let digits = clue.start + 2;
+    let end = run_end(text, digits, |byte| byte.is_ascii_hexdigit());
+    let found =
+        end - digits == 32 && text[clue.start..].starts_with("SK") && alone(text, clue.start, end);
+    found.then_some(Span { start: clue.start, end, replacement: TWILIO })
+}
+
+/// Finds client secrets of Azure, which have `Q~` after four characters.
+pub(super) fn azure_secrets(text: &str, spans: &mut Vec<Span>) {
+    let bytes = text.as_bytes();
+    let token = |byte: u8| byte == b'~' || dotted(byte);
+    let mut from = 0;
+    while let Some(found) = text[from..].find('~') {
+        let tilde = from + found;
+        from = tilde + 1;
+        let start = tilde.saturating_sub(5);
+        let head = &bytes[start..tilde];
+        let end = run_end(text, tilde + 1, token);
+        let end = tilde + 1 + text[tilde + 1..end].trim_end_matches('.').len();
+        let is_head = head.len() == 5
+            && head[4] == b'Q'
+            && head[3].is_ascii_digit()
+            && head.iter().all(|byte| token(*byte));
+        if is_head && (31..=34).contains(&(end - tilde - 1)) && alone(text, start, end) {
+            spans.push(Span { start, end, replacement: AZURE });
+            from = end;
+        }
+    }
+}
+
+/// Matches an id in base64, six characters and a signature, with dots between them.
+fn discord(text: &str, dot: usize) -> Option<Span> {
+    let bytes = text.as_bytes();
+    let base64 = |byte: u8| Run::Hyphenated.holds(byte);
+    let id = bytes[..dot].iter().rev().take(32).take_while(|byte| base64(**byte)).count();
+    let (start, end) = (dot - id, run_end(text, dot + 8, base64));
+    let found = (23..=28).contains(&id)
+        && (27..=42).contains(&(end - dot - 8))
+        && bytes[dot + 1..dot + 7].iter().all(|byte| base64(*byte))
+        && text[start..].starts_with(['M', 'N', 'O'])
+        && looks_random(&text[start..dot]);
+    found.then_some(Span { start, end, replacement: DISCORD })
+}
+
+/// Matches `s.` and exactly 24 letters and digits.
+fn old_vault(text: &str, dot: usize) -> Option<Span> {
+    let start = dot - 1;
+    let end = run_end(text, dot + 1, |byte| byte.is_ascii_alphanumeric());
+    let token = &text[dot + 1..end];
+    let found = token.len() == 24 && alone(text, start, end) && looks_random(token);
+    found.then_some(Span { start, end, replacement: VAULT })
 }
 
 fn aws_key_id(text: &str, clue: Range<usize>) -> Option<Span> {
@@ -272,10 +455,19 @@ fn scheme(text: &str, clue: Range<usize>) -> Option<Span> {
 
 /// Matches the password of `user:password@`, or the whole userinfo if it is one long token.
 fn authority(text: &str, clue: Range<usize>) -> Option<Span> {
-    let limit = floor(text, (clue.end + AUTHORITY_BYTES_MAX).min(text.len()));
-    let blank = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\');
-    let rest = &text[clue.end..limit];
-    let word = &rest[..rest.find(blank).unwrap_or(rest.len())];
+    let blank = |byte: u8| {
+        byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\')
+    };
+    let rest = &text.as_bytes()[clue.end..];
+    let rest = &rest[..rest.len().min(AUTHORITY_BYTES_MAX)];
+    // Most addresses have neither a user nor a port.
+    let ends = |byte: u8| blank(byte) || matches!(byte, b'/' | b'?' | b'#' | b'@' | b':');
+    let host = rest.iter().position(|byte| ends(*byte))?;
+    if !matches!(rest[host], b'@' | b':') {
+        return None;
+    }
+    let end = rest.iter().position(|byte| blank(*byte)).unwrap_or(rest.len());
+    let word = &text[clue.end..floor(text, clue.end + end)];
     let authority = &word[..word.find(['/', '?', '#']).unwrap_or(word.len())];
     let (user, password) = match authority.rfind('@') {
         Some(at) => authority[..at].split_once(':').unwrap_or((&authority[..at], "")),
@@ -310,6 +502,6 @@ fn run_end(text: &str, from: usize, holds: impl Fn(u8) -> bool) -> usize {
     from + rest.iter().position(|byte| !holds(*byte)).unwrap_or(rest.len())
 }
 
-fn floor(text: &str, at: usize) -> usize {
+pub(super) fn floor(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

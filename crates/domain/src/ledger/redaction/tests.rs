@@ -63,7 +63,7 @@ fn keys_that_name_secrets() {
         "InternalPin",
         "x-tenant",
     ] {
-        assert!(keys.secret(key), "{key}");
+        assert_eq!(keys.kind(key), Some(KeyKind::Secret), "{key}");
     }
     for key in [
         "tokens_used",
@@ -96,7 +96,7 @@ fn keys_that_name_secrets() {
         "_",
         "tenant",
     ] {
-        assert!(!keys.secret(key), "{key}");
+        assert_ne!(keys.kind(key), Some(KeyKind::Secret), "{key}");
     }
 }
 
@@ -178,6 +178,210 @@ fn texts_that_hold_none_are_borrowed() {
     ] {
         assert!(matches!(redactor.text(text), Cow::Borrowed(_)), "{text}: {}", redactor.text(text));
     }
+}
+
+/// Text that is random and the same in every run: letters and digits, or hex digits.
+fn noise(alphabet: &str, length: usize) -> String {
+    let alphabet: Vec<char> = alphabet.chars().collect();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        alphabet[usize::try_from(state >> 33).unwrap() % alphabet.len()]
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn word(length: usize) -> String {
+    noise("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", length)
+}
+
+fn hex(length: usize) -> String {
+    noise("0123456789abcdef", length)
+}
+
+/// Tokens that nothing but their form gives away.
+fn tokens() -> Vec<String> {
+    vec![
+        format!("SG.{}.{}", word(22), word(43)),
+        format!("hvs.{}", word(24)),
+        format!("hvb.{}", word(138)),
+        format!("s.{}", word(24)),
+        format!("ATATT3{}={}", word(180), hex(8)),
+        format!("ntn_{}", word(46)),
+        format!("secret_{}", word(43)),
+        format!("lin_api_{}", word(40)),
+        format!("dp.pt.{}", word(43)),
+        format!("dp.st.prd.{}", word(43)),
+        format!("dapi{}", hex(32)),
+        format!("dapi{}-2", hex(32)),
+        format!("MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.{}", word(27)),
+        format!("123456789:AA{}", word(33)),
+        format!("SK{}", hex(32)),
+        format!("key-{}", hex(32)),
+        format!("{}-us12", hex(32)),
+        format!("npm_{}", word(36)),
+        format!("pypi-AgEIcHlwaS5vcmc{}", word(80)),
+        format!("abc8Q~{}", word(34)),
+        format!("{}.atlasv1.{}", word(14), word(64)),
+        format!("glsa_{}_{}", word(32), hex(8)),
+        format!("pat{}.{}", word(14), hex(64)),
+        format!("sq0atp-{}", word(22)),
+        format!("EAAA{}", word(60)),
+        format!("HRKU-{}", word(60)),
+        format!("dckr_pat_{}", word(27)),
+        format!("figd_{}", word(40)),
+        format!("gsk_{}", word(52)),
+        format!("sntryu_{}", hex(64)),
+        format!("tskey-auth-{}-{}", word(16), word(32)),
+        format!("xkeysib-{}-{}", hex(64), word(16)),
+        format!("rubygems_{}", hex(48)),
+        format!("AAAA{}:APA91b{}", word(7), word(134)),
+        format!("1//0{}", word(60)),
+        format!("IQoJb3JpZ2lu{}", word(200)),
+    ]
+}
+
+#[test]
+fn tokens_are_known_by_their_form() {
+    let redactor = Redactor::builtin();
+    for token in tokens() {
+        for text in [
+            token.clone(),
+            format!("it says {token}."),
+            format!("\"{token}\","),
+            format!("https://h.example/x?a=1&b={token}&c=2"),
+            format!("<b>{token}</b>"),
+        ] {
+            let redacted = redactor.text(&text);
+            let secret = &token[token.len() - 12..];
+            assert!(!redacted.contains(secret), "{text}: {redacted}");
+            assert_eq!(redactor.text(&redacted), redacted, "again: {text}");
+        }
+    }
+}
+
+#[test]
+fn command_lines_addresses_and_files_lose_their_secrets() {
+    let redactor = Redactor::builtin();
+    let code = word(40);
+    for (text, secret) in [
+        ("curl -u bob:hunter2 https://h/".to_owned(), "hunter2"),
+        ("curl -s -X POST -ubob:hunter2 h".into(), "hunter2"),
+        ("curl \\\n  --user 'bob:hunter 2' h".into(), "hunter 2"),
+        ("run: curl --user=bob:hunter2 h".into(), "hunter2"),
+        (r#"{"cmd":"curl -u \"bob:hunter2\" h"}"#.into(), "hunter2"),
+        ("/usr/bin/mysql -h db -phunter2 app".into(), "hunter2"),
+        ("mysqldump -u root -phunter2".into(), "hunter2"),
+        ("sshpass -p hunter2 ssh h".into(), "hunter2"),
+        ("redis-cli -h h -a hunter2 ping".into(), "hunter2"),
+        ("docker login -u me -p hunter2 r".into(), "hunter2"),
+        ("psql --password hunter2".into(), "hunter2"),
+        (r#"["--password", "hunter2"]"#.into(), "hunter2"),
+        (r#"[\"--password\",\"hunter2\"]"#.into(), "hunter2"),
+        ("[\n  \"--api-key\",\n  \"hunter2\"\n]".into(), "hunter2"),
+        ("keytool -storepassword hunter2".into(), "hunter2"),
+        ("machine h.example login bob password hunter2".into(), "hunter2"),
+        (r#"{\"note\":\"machine h login bob password hunter2\"}"#.into(), "hunter2"),
+        ("machine h\n  login bob\n  password hunter2\n".into(), "hunter2"),
+        (r#"{"auths":{"h":{"auth":"Ym9iOmh1bnRlcjI="}}}"#.into(), "Ym9iOmh1"),
+        ("auth = bob:hunter2".into(), "hunter2"),
+        ("DB_PASS=hunter2".into(), "hunter2"),
+        (r#"<add key="ClearTextPassword" value="hunter2" />"#.into(), "hunter2"),
+        (format!("cloudflare: {}", hex(37)), &hex(37)),
+        (format!("HF=hf_{}", "abcdefgHIJKLMNopqrstuvwxyzabcdefgh"), "HIJKLMN"),
+        (r#""pass": "hunter2""#.into(), "hunter2"),
+        ("openssl rsa -passin pass:hunter2".into(), "hunter2"),
+        ("bearer: abc123def456".into(), "abc123def456"),
+        ("Cookie: a=1; sessionid=x1".into(), "x1"),
+        (format!("sessionid={code}"), &code),
+        (format!("x-session-id: {code}"), &code),
+        ("otp=123456 cvv: 123".into(), "123"),
+        (format!("https://h/f?sv=2022&sig={code}%3D&se=1"), &code),
+        (format!("https://h/f?X-Amz-Signature={}", hex(64)), &hex(64)),
+        (format!("https://h/f?X-Amz-Security-Token={code}"), &code),
+        (format!("https://h/f?key={code}"), &code),
+        (format!("https://h/cb?state=1&code={code}"), &code),
+        (format!("signing_cert_key: {code}"), &code),
+        (format!("DefaultEndpointsProtocol=https;AccountKey={code}==;"), &code),
+    ] {
+        let redacted = redactor.text(&text);
+        assert!(!redacted.contains(secret), "{text}: {redacted}");
+        assert_eq!(redactor.text(&redacted), redacted, "again: {text}");
+    }
+}
+
+#[test]
+fn ordinary_texts_near_the_new_rules_are_borrowed() {
+    let redactor = Redactor::builtin();
+    for text in [
+        "author: Ada, authority=root, passenger: 12, compass=north, bypass: all2nd",
+        r#"{"auth": "none", "oauth": "oauth2", "auth": "basic", "pass": 12, "pass": "yes"}"#,
+        r#"{"key": "PROJ-1234", "session_id": "0190f3e2-7a51-7c3e-9f5e-2a4b6c8d0e1f"}"#,
+        "commit 94cb9b7c0ffee94cb9b7c0ffee94cb9b7c0ffee9 key=value cache_key: a1b2c3d4e5f6a7b8",
+        "GET /a?key=title&code=200 HTTP/1.1",
+        "cargo test --pass check; first_pass = 1; render_pass: shadow_map2",
+        "curl -u bob https://h; mysql -p app; mysql -P 3306; curl.md -u a:b",
+        "fn login(user: &str, password: &str, token: String) -> bool",
+        "Client(password=password, token=args.token, secret=config.client_secret)",
+        "by_token: Mutex<String>, cookie: Option<&str>, let is_token = |c: char| c == 'x';",
+        "SigningKey::from_pem(x), fn key() -> Arc<SigningKey> { Result<Secret, Failure> }",
+        "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK; token = ?6; token=$TOKEN",
+        "send 'Authorization: Bearer <token>' or \"Authorization: Bearer $(cat key)\"",
+        "password: ****, password=*****, is_secret: impl Fn",
+        "the machine needs a password then; login to set a password again",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+        "key-value-store key-0 task SKU-12 sku patterns. paths. its.a.b ends.",
+        "session: opened; sig: fn(a: u8); signature=verify_v2; sid=12; jwt: HS256",
+        "OTP 26, otp: off, cvv required; the security code is checked",
+    ] {
+        assert!(matches!(redactor.text(text), Cow::Borrowed(_)), "{text}: {}", redactor.text(text));
+    }
+}
+
+#[test]
+fn clues_are_found_in_any_case_and_place() {
+    let words = ["key", "://", "token", "to", "tokens"];
+    for (text, from, found) in [
+        ("a KEY=1", 0, Some((0, 2..5))),
+        ("a Tokens", 0, Some((4, 2..8))),
+        ("token.", 1, None),
+        ("h://x", 0, Some((1, 1..4))),
+        ("ke", 0, None),
+    ] {
+        let words = &words[..if text.contains("Tokens") { 5 } else { 3 }];
+        let clue = Clues::new(words.iter().copied()).find(text, from);
+        assert_eq!(clue.map(|clue| (clue.number, clue.start..clue.end)), found, "{text}");
+    }
+    let hints = Clues::new(words);
+    for (key, any) in [("a_key", true), ("tokens", true), ("at", false), ("auto", true)] {
+        assert_eq!(hints.any(key), any, "{key}");
+    }
+}
+
+#[test]
+fn lists_of_arguments_lose_their_secrets() {
+    let mut value = json!({
+        "argv": ["psql", "--password", "x", "-v", "--token=y", "-h", "db"],
+        "curl": ["/usr/bin/curl", "-u", "bob:x y", "https://h"],
+        "login": ["docker", "login", "-p", "x"],
+        "server": {"command": "mysql", "args": ["-px", "app"]},
+        "flags": ["--password", "--verbose"],
+        "cvv": 123, "pass": 7, "otp": "123456", "auth": "none",
+    });
+    Redactor::builtin().value(&mut value);
+    assert_eq!(
+        value,
+        json!({
+            "argv": ["psql", "--password", "[redacted]", "-v", "--token=[redacted]", "-h", "db"],
+            "curl": ["/usr/bin/curl", "-u", "bob:[redacted]", "https://h"],
+            "login": ["docker", "login", "-p", "[redacted]"],
+            "server": {"command": "mysql", "args": ["-p[redacted]", "app"]},
+            "flags": ["--password", "--verbose"],
+            "cvv": "[redacted]", "pass": 7, "otp": "[redacted]", "auth": "none",
+        })
+    );
 }
 
 #[test]
@@ -262,6 +466,15 @@ fn text() -> impl Strategy<Value = String> {
             "ghp_",
             "github_pat_",
             "xoxb-",
+            "curl -u ",
+            "mysql -p",
+            "?key=",
+            "auth",
+            "pass",
+            "otp",
+            "machine h login u password ",
+            ":AA",
+            "SG.",
         ])
         .prop_map(str::to_owned),
         "[=:\"'\\\\ ,;&<>\\[\\]{}()\n@/_.-]{1,3}",
