@@ -163,6 +163,7 @@ fn is_elsewhere(code: Code) -> bool {
         Unauthorized,
         Forbidden,
         Conflict,
+        LedgerIncomplete,
         ReviewChanged,
         InvalidRequest,
         PayloadTooLarge,

@@ -99,7 +99,7 @@ fn abandoned(
     adoption: Adoption,
 ) -> Result<Vec<AbandonedChain>, StoreError> {
     let mut statement = db.prepare(
-        "SELECT chain, chain_id, key, status = 'open' FROM chains
+        "SELECT chain, chain_id, key, status IN ('open', 'damaged') FROM chains
          WHERE (status <> 'damaged' OR ?2) AND (status = 'open'
            OR chain IN (SELECT chain FROM journal)
            OR chain_id IN (SELECT value FROM json_each(?1)))

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use domain::config::Ledger;
 use domain::tool::Class;
 use receipt::PublicKey;
+use receipt::audit::{Audit, AuditDetail, AuditScope};
 use receipt::chain::{ChainExpectation, verify};
 use serde_json::Value;
+use store::read::LedgerPlace;
 use store::{Entry, Store};
 
 use super::support::{Home, call, db, ended, payload, rules, started};
@@ -127,6 +129,12 @@ async fn every_round_signs_what_it_deleted() {
         1
     );
     assert_eq!(count(home.path(), "settings WHERE name = 'expired_records'"), 0);
+    // Their receipts lack records, and the statement says why.
+    let keys = store.public_keys().unwrap();
+    let mut audit = Audit::new(keys, None, AuditDetail::Chains).unwrap();
+    store.read().audit(&mut audit, LedgerPlace::Home(home.path()), || ()).unwrap();
+    let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
+    assert!(outcome.is_valid(), "{:?}", outcome.reports);
 }
 
 #[tokio::test]
