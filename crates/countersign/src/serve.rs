@@ -49,8 +49,7 @@ use crate::{source, workspace};
 /// finds the queue full is dropped, and its client tries again only after a second.
 const ACCEPT_QUEUE_MAX: u32 = 4096;
 
-/// Bytes that the system keeps for a connection until its client reads them; by itself it keeps
-/// megabytes for each.
+/// Unread bytes that the system buffers for each connection. Its default grows to megabytes.
 const UNREAD_BYTES_MAX: u32 = 64 * 1024;
 
 pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {

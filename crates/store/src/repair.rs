@@ -27,8 +27,7 @@ use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
 use crate::write::{compose, repair};
 
-/// Repairs the ledger of a home; returns what was done, in words. None of it was done before, so
-/// that a sound ledger has none.
+/// Repairs the ledger of a home, and returns each step in words; none if the ledger is sound.
 pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
     let writers = home.join(WRITERS);
     crate::create_writers(&writers)?;

@@ -11,7 +11,7 @@ use testkit::gate::Gate;
 use testkit::program::{stderr, stdout};
 use testkit::wait::eventually;
 
-/// None of these looks like a secret by itself.
+/// Values that only their names mark as secrets.
 const SECRETS: [&str; 3] = ["tuesday-lunch", "wednesday-lunch", "thursday-lunch"];
 
 /// A server that writes what it was given into a file.

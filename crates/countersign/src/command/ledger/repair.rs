@@ -1,4 +1,5 @@
-//! `countersign ledger repair`: asks, repairs while no gate runs, and prints what was done.
+//! `countersign ledger repair`: asks for confirmation, repairs the ledger if no gate is running, and
+//! prints each step.
 
 use store::survey::{self, Survey};
 

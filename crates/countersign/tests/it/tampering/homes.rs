@@ -1,5 +1,5 @@
-//! Homes that were tampered with while no gate ran: each is a copy of one prepared home, and
-//! `receipt verify` finds what was done to it without writing anything.
+//! Tampering with a home while no gate runs. Each case changes a copy of one prepared home;
+//! `receipt verify` must report it and write nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

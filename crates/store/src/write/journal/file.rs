@@ -1,6 +1,6 @@
 //! The journal of one chain: a file to which entries are appended, a line each. Only the chain's
 //! writer touches it, so a commit is one write, without locks and without SQLite's pages. The
-//! writer holds a lock on the file, in case that the chain's lock file is deleted.
+//! writer holds a lock on the file, in case the chain's lock file is deleted.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
