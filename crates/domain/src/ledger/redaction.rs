@@ -40,6 +40,8 @@ pub struct Redactor {
     keys: Keys,
     /// Finds every place where a shape or key may begin; most texts have none.
     clues: Clues,
+    /// The shapes whose clue may also be part of a key.
+    may_be_keys: Vec<bool>,
     patterns: Vec<Regex>,
 }
 
@@ -77,7 +79,8 @@ impl Redactor {
         let twilio = shapes::twilio_clues();
         let twilio = twilio.iter().map(String::as_str);
         let clues = Clues::new(shapes.chain(programs).chain(twilio).chain(keys.clues()));
-        Ok(Redactor { keys, clues, patterns: compiled })
+        let may_be_keys = shapes::CLUES.iter().map(|(clue, _)| pairs::within_key(clue)).collect();
+        Ok(Redactor { keys, clues, may_be_keys, patterns: compiled })
     }
 
     pub fn builtin() -> Redactor {
@@ -196,7 +199,7 @@ impl Redactor {
     fn examine(&self, text: &str, number: usize, clue: Range<usize>) -> Option<Span> {
         if let Some((word, shape)) = shapes::CLUES.get(number) {
             let found = shape.find(text, word, clue.clone());
-            let may_be_key = found.is_none() && pairs::within_key(word);
+            let may_be_key = found.is_none() && self.may_be_keys[number];
             return if may_be_key { pairs::find(text, clue, &self.keys) } else { found };
         }
         let number = number - shapes::CLUES.len();

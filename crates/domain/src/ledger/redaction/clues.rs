@@ -11,6 +11,10 @@ const HASHES_PER_HEAD: usize = 4;
 /// Sets the bit that distinguishes capitals from small letters. It also confuses some signs, which
 /// costs a comparison and no more.
 const FOLD: u32 = 0x2020_2020;
+const FOLD_EIGHT: u64 = 0x2020_2020_2020_2020;
+
+/// Places in eight bytes at which four of them begin.
+const PLACES: usize = 5;
 
 /// Words to search for. ASCII letters match in any case.
 pub(super) struct Clues {
@@ -66,14 +70,33 @@ impl Clues {
         let bytes = text.as_bytes();
         let mut at = from;
         loop {
-            let mut places = bytes.get(at..)?.windows(4);
-            let start =
-                at + places.position(|it| self.may_begin(hash([it[0], it[1], it[2], it[3]])))?;
+            let start = self.next_place(bytes, at)?;
             if let Some(clue) = self.longest(bytes, start) {
                 return Some(clue);
             }
             at = start + 1;
         }
+    }
+
+    /// Finds the first place at or after `from` where a word may begin. Reading eight bytes at once
+    /// and branching once for their places takes half the time of one place after the other.
+    fn next_place(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let mut at = from;
+        while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let folded = u64::from_le_bytes(*eight) | FOLD_EIGHT;
+            let places = (0..PLACES).fold(0_u32, |places, place| {
+                #[expect(clippy::cast_possible_truncation, reason = "four of the eight bytes")]
+                let four = (folded >> (8 * place)) as u32;
+                places | u32::from(self.may_begin(hash_folded(four))) << place
+            });
+            if places != 0 {
+                return Some(at + places.trailing_zeros() as usize);
+            }
+            at += PLACES;
+        }
+        let mut rest = bytes.get(at..)?.windows(4);
+        let place = rest.position(|it| self.may_begin(hash([it[0], it[1], it[2], it[3]])))?;
+        Some(at + place)
     }
 
     /// Reports whether a short text has any of the words, at its end too.
@@ -114,7 +137,10 @@ fn four(bytes: &[u8], start: usize) -> [u8; 4] {
 
 /// Returns a hash that is the same for capitals and small letters.
 fn hash(four: [u8; 4]) -> u32 {
-    let folded = u32::from_le_bytes(four) | FOLD;
+    hash_folded(u32::from_le_bytes(four) | FOLD)
+}
+
+fn hash_folded(folded: u32) -> u32 {
     folded.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS)
 }
 

@@ -441,6 +441,31 @@ fn builtin(key: &str) -> Option<KeyKind> {
     }
 }
 
+/// The first letters and lengths of some words. Most other words are dismissed by them.
+struct Outlines([u32; 256]);
+
+impl Outlines {
+    fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Outlines {
+        let mut lengths = [0; 256];
+        for word in words {
+            if let Some(first) = word.bytes().next() {
+                lengths[usize::from(first)] |= 1 << (word.len() % 32);
+            }
+        }
+        Outlines(lengths)
+    }
+
+    fn may_have(&self, word: &str) -> bool {
+        let first = word.bytes().next();
+        first.is_some_and(|first| self.0[usize::from(first)] >> (word.len() % 32) & 1 == 1)
+    }
+}
+
+static LAST_WORDS: LazyLock<Outlines> =
+    LazyLock::new(|| Outlines::of(ENDINGS.iter().map(|(last, _, _)| *last)));
+
+static SERVICE_NAMES: LazyLock<Outlines> = LazyLock::new(|| Outlines::of(SERVICES.iter().copied()));
+
 /// The endings, sorted by their last word; of those with the same one, the first that fits counts.
 static ENDINGS: LazyLock<Vec<(&str, &str, Option<KeyKind>)>> = LazyLock::new(|| {
     let lists: [(&[&str], Option<KeyKind>); 7] = [
@@ -470,19 +495,24 @@ fn ending(key: &str) -> Option<KeyKind> {
     if before_token.is_some_and(|before| HARMLESS_TOKEN.contains(&before)) {
         return None;
     }
-    if GLUED.iter().any(|glued| key.ends_with(glued)) {
+    let end = key.as_bytes().last();
+    if GLUED.iter().any(|glued| glued.as_bytes().last() == end && key.ends_with(glued)) {
         return Some(KeyKind::Secret);
     }
     let last = key.rsplit('_').next().unwrap_or(key);
-    let first = ENDINGS.partition_point(|(word, _, _)| *word < last);
-    let mut endings = ENDINGS[first..].iter().take_while(|(word, _, _)| *word == last);
-    if let Some((_, _, kind)) = endings.find(|(_, ending, _)| ends_in(key, ending)) {
-        return *kind;
+    if LAST_WORDS.may_have(last) {
+        let first = ENDINGS.partition_point(|(word, _, _)| *word < last);
+        let mut endings = ENDINGS[first..].iter().take_while(|(word, _, _)| *word == last);
+        if let Some((_, _, kind)) = endings.find(|(_, ending, _)| ends_in(key, ending)) {
+            return *kind;
+        }
     }
     if key.ends_with("pass") && !PASS_WORDS.contains(&last) {
         return Some(KeyKind::Chosen);
     }
-    let is_of_service = key.split('_').any(|word| SERVICES.binary_search(&word).is_ok());
+    let is_service =
+        |word: &str| SERVICE_NAMES.may_have(word) && SERVICES.binary_search(&word).is_ok();
+    let is_of_service = key.split('_').any(is_service);
     (is_of_service && !SERVICE_FACTS.contains(&last)).then_some(KeyKind::Service)
 }
 
@@ -515,9 +545,14 @@ pub(super) fn spared(key: &str, value: &str) -> bool {
 /// Converts a key to lowercase words joined by `_`, split at anything other than letters and digits
 /// and where case starts a new word.
 fn snake(key: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    if key.bytes().all(plain) && !key.starts_with('_') && !key.ends_with('_') && !key.contains("__")
-    {
+    let mut after_joint = true;
+    let is_snake = key.bytes().all(|byte| {
+        let is_joint = byte == b'_';
+        let fits = if is_joint { !after_joint } else { matches!(byte, b'a'..=b'z' | b'0'..=b'9') };
+        after_joint = is_joint;
+        fits
+    });
+    if is_snake && !after_joint {
         return Cow::Borrowed(key);
     }
     let mut snake = String::with_capacity(key.len() + 8);

@@ -193,8 +193,10 @@ fn in_netrc(text: &str, name: &Range<usize>) -> bool {
 }
 
 fn header(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    key.ends_with("authorization") || key.ends_with("cookie")
+    ["authorization", "cookie"].iter().any(|name| {
+        let start = key.len().checked_sub(name.len());
+        start.is_some_and(|at| key.as_bytes()[at..].eq_ignore_ascii_case(name.as_bytes()))
+    })
 }
 
 fn blanks(bytes: &[u8], at: usize) -> usize {

@@ -300,10 +300,7 @@ fn query(text: &str, clue: Range<usize>) -> Option<Span> {
 /// Finds tokens that have no prefix but a dot, of Discord's bots and of Vault's first versions.
 pub(super) fn dotted_tokens(text: &str, spans: &mut Vec<Span>) {
     let bytes = text.as_bytes();
-    let mut from = 0;
-    while let Some(found) = text[from..].find('.') {
-        let dot = from + found;
-        from = dot + 1;
+    for (dot, _) in text.match_indices('.') {
         if bytes.get(dot + 7) == Some(&b'.') {
             spans.extend(discord(text, dot));
         }
