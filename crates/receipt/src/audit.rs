@@ -104,6 +104,20 @@ pub struct ReadReceipt {
     pub is_valid: bool,
 }
 
+/// A receipt that was parsed and checked by itself, which is most of the work of an audit and can
+/// be done ahead, on another thread.
+pub struct ExaminedReceipt(Result<(SignedReceipt, Value), ReceiptError>);
+
+impl ExaminedReceipt {
+    pub fn new(raw: &str, keys: &[PublicKey]) -> ExaminedReceipt {
+        let mut read = SignedReceipt::read(raw);
+        if let Ok((signed, _)) = &mut read {
+            signed.prove(keys);
+        }
+        ExaminedReceipt(read)
+    }
+}
+
 impl Audit {
     /// Creates an audit whose chains may begin with any of these keys. Returns `None` without keys,
     /// since nothing could be trusted.
@@ -161,6 +175,20 @@ impl Audit {
     /// Adds the next receipt of a chain as the ledger stores it, and returns what was read.
     pub fn push_to(&mut self, chain_id: &str, raw: &str) -> Option<ReadReceipt> {
         self.take(chain_id, SignedReceipt::read(raw))
+    }
+
+    /// Does the same with a receipt that was examined ahead.
+    pub fn push_examined(
+        &mut self,
+        chain_id: &str,
+        examined: ExaminedReceipt,
+    ) -> Option<ReadReceipt> {
+        self.take(chain_id, examined.0)
+    }
+
+    /// Returns the keys that are trusted so far.
+    pub fn trusted(&self) -> &[PublicKey] {
+        &self.trusted
     }
 
     /// Takes in what a receipt of a chain that is not audited states about others. Returns its

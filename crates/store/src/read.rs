@@ -23,7 +23,7 @@ mod unfiled;
 mod tests;
 
 pub use activity::Activity;
-pub use audit::{LedgerPlace, SIGNING_TIME_MAX};
+pub use audit::{AuditSource, LedgerPlace, SIGNING_TIME_MAX};
 pub use export::{ReceiptTexts, Records};
 pub use filter::RecordFilter;
 pub use page::{PAGE_MAX, Page};

@@ -4,11 +4,13 @@
 mod columns;
 mod records;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use receipt::audit::{Audit, ReadReceipt};
+use receipt::PublicKey;
+use receipt::audit::{Audit, ExaminedReceipt, ReadReceipt};
 use receipt::checkpoint::Head;
 use rusqlite::{Connection, Row};
 
@@ -36,9 +38,32 @@ pub enum LedgerPlace<'a> {
     Copy,
 }
 
+/// The source of an audit, and the number of threads that examine its receipts.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditSource<'a> {
+    place: LedgerPlace<'a>,
+    threads: usize,
+}
+
+impl<'a> AuditSource<'a> {
+    /// Uses every core, for a command that does nothing else.
+    pub fn on_all_cores(place: LedgerPlace<'a>) -> AuditSource<'a> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        AuditSource { place, threads }
+    }
+}
+
+impl<'a> From<LedgerPlace<'a>> for AuditSource<'a> {
+    /// Leaves the other cores to calls.
+    fn from(place: LedgerPlace<'a>) -> AuditSource<'a> {
+        AuditSource { place, threads: 1 }
+    }
+}
+
 /// The facts that are known before the receipts are read.
 struct Outset<'a> {
     place: LedgerPlace<'a>,
+    threads: usize,
     tables: Tables,
     now: Timestamp,
 }
@@ -59,19 +84,20 @@ struct FiledHead {
 
 impl Reader {
     /// Passes every receipt that the audit wants to `each`.
-    pub fn audit(
+    pub fn audit<'a>(
         &self,
         audit: &mut Audit,
-        place: LedgerPlace<'_>,
+        source: impl Into<AuditSource<'a>>,
         mut each: impl FnMut(),
     ) -> Result<(), StoreError> {
+        let AuditSource { place, threads } = source.into();
         // Read before the receipts: what it names is in the tables by then.
         let kept = match place {
             LedgerPlace::Home(home) => Some(kept_checkpoint(home)),
             LedgerPlace::Copy => None,
         };
         let tables = self.pool.ask(Tables::of)?;
-        let outset = Outset { place, tables, now: Timestamp::now() };
+        let outset = Outset { place, threads, tables, now: Timestamp::now() };
         let mut gone = GoneRecords::default();
         // Oldest first, so that a key is known once another has handed over to it.
         for chain in self.chains()?.iter().rev() {
@@ -132,13 +158,20 @@ impl Reader {
             self.pool.ask_in_passing(|db| {
                 let is_ours = outset.tables.is_ours;
                 let span = if is_ours { Some(RecordSpan::of(db)?) } else { None };
+                let mut ahead = match outset.threads {
+                    0 | 1 => Vec::new(),
+                    threads => examined_ahead(db, (chain_id, after), audit.trusted(), threads)?,
+                }
+                .into_iter();
                 let mut statement = db.prepare_cached(&sql)?;
                 let mut rows = statement.query((chain_id, after, limit))?;
                 while let Some(row) = rows.next()? {
                     after = row.get(0)?;
                     count += 1;
-                    let text = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or(b""));
-                    let read = audit.push_to(chain_id, &text);
+                    let read = match ahead.next() {
+                        Some(examined) => audit.push_examined(chain_id, examined),
+                        None => audit.push_to(chain_id, &receipt_text(row, 1)?),
+                    };
                     if let Some((read, span)) = read.zip(span) {
                         let comparison = Comparison { chain_id, row, read: &read, span };
                         comparison.tell(audit, gone, outset.now)?;
@@ -237,6 +270,45 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Examines a page of receipts on several threads. It reads in the transaction of the page, so that
+/// the receipts are the same.
+fn examined_ahead(
+    db: &Connection,
+    (chain_id, after): (&str, i64),
+    keys: &[PublicKey],
+    threads: usize,
+) -> Result<Vec<ExaminedReceipt>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND sequence > ?2
+         ORDER BY sequence LIMIT ?3",
+    )?;
+    let limit = i64::try_from(EXPORT_PAGE).unwrap_or(i64::MAX);
+    let mut rows = statement.query((chain_id, after, limit))?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        texts.push(receipt_text(row, 0)?.into_owned());
+    }
+    let examine = |texts: &[String]| -> Vec<ExaminedReceipt> {
+        texts.iter().map(|text| ExaminedReceipt::new(text, keys)).collect()
+    };
+    let share = texts.len().div_ceil(threads).max(1);
+    Ok(std::thread::scope(|scope| {
+        let (own, others) = texts.split_at(share.min(texts.len()));
+        let others: Vec<_> =
+            others.chunks(share).map(|texts| (texts, scope.spawn(|| examine(texts)))).collect();
+        let mut all = examine(own);
+        for (texts, other) in others {
+            all.extend(other.join().unwrap_or_else(|_| examine(texts)));
+        }
+        all
+    }))
+}
+
+/// Returns the text of a receipt, with replacements for what is not UTF-8.
+fn receipt_text<'a>(row: &'a Row<'_>, column: usize) -> Result<Cow<'a, str>, StoreError> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or(b"")))
 }
 
 impl Tables {

@@ -7,7 +7,7 @@ use std::thread;
 use receipt::audit::{Audit, AuditDetail, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use serde::Serialize;
-use store::read::{LedgerPlace, Reader, SIGNING_TIME_MAX};
+use store::read::{AuditSource, LedgerPlace, Reader, SIGNING_TIME_MAX};
 use store::survey::{self, FileState, JournalState, Survey};
 
 use super::progress::Progress;
@@ -138,7 +138,8 @@ fn audit_once(home: &Home, file: &Path) -> Result<Vec<Report>, Failure> {
     let reader = Reader::open(file).map_err(fail)?;
     let total = reader.chains().map_err(fail)?.iter().map(|chain| chain.length).sum();
     let mut progress = Progress::new("receipts verified", Some(total));
-    reader.audit(&mut audit, LedgerPlace::Home(home.path()), || progress.tick()).map_err(fail)?;
+    let source = AuditSource::on_all_cores(LedgerPlace::Home(home.path()));
+    reader.audit(&mut audit, source, || progress.tick()).map_err(fail)?;
     progress.end();
     Ok(audit.finish(AuditScope::All, ChainExpectation::default()).reports)
 }

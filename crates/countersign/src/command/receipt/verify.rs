@@ -13,7 +13,7 @@ use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use receipt::checkpoint::HeadLine;
 use serde::Deserialize;
-use store::read::{LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX};
+use store::read::{AuditSource, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
 use super::overview::{Chains, Overview};
@@ -124,7 +124,7 @@ fn of_ledger(
     let reader = Reader::open(file).map_err(fail)?;
     let mut audit = audit(known.clone(), args)?;
     let mut progress = Progress::default();
-    reader.audit(&mut audit, place, || progress.tick()).map_err(fail)?;
+    reader.audit(&mut audit, AuditSource::on_all_cores(place), || progress.tick()).map_err(fail)?;
     progress.end();
     let mut overview = Overview::default();
     reader.stamps(args.chain.as_deref(), |stamp| overview.add(stamp)).map_err(fail)?;
