@@ -49,10 +49,7 @@ impl From<&Config> for GateSettings {
             rate_limit: config.rate_limit,
             agent_token: config.agent_token,
             payloads: config.ledger.payloads,
-            redactor: Arc::new(
-                Redactor::new(&config.redact.keys, &config.redact.patterns)
-                    .expect("the patterns were checked when the configuration was read"),
-            ),
+            redactor: Arc::new(config.redact.redactor()),
             profiles: config
                 .profiles
                 .iter()

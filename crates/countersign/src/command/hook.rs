@@ -38,6 +38,5 @@ pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
 /// Redacts by the user's own config too. A config with faults must not cost the event, which the
 /// gate redacts again.
 fn redactor(place: &Locations) -> Redactor {
-    let redact = source::own(place).map(|own| own.config.redact).unwrap_or_default();
-    Redactor::new(&redact.keys, &redact.patterns).unwrap_or_else(|_| Redactor::builtin())
+    source::own(place).map(|own| own.config.redact).unwrap_or_default().redactor()
 }

@@ -186,8 +186,9 @@ async fn go(
     mut stop: StopSignal,
 ) -> Result<RunResult, Failure> {
     let telemetry = Telemetry::start(&config.telemetry);
+    let redactor = config.redact.redactor();
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);
-    let recorder = Recorder::start(steps.store().clone(), Progress::new(format));
+    let recorder = Recorder::start(steps.store().clone(), redactor, Progress::new(format));
     let around = Arc::new(Surroundings {
         gates: steps.clone(),
         watch: recorder.watch(),

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::two_keys;
 use testkit::gate::{Gate, http_client};
-use testkit::program::{run, stdout};
+use testkit::program::{run, stderr, stdout};
 use testkit::wait::eventually;
 
 use crate::events::hook;
@@ -287,4 +287,29 @@ async fn sixty_secrets_in_eight_places_are_kept_nowhere() {
     assert_clean_home(&planted, &gate.home());
     let output = run(gate.dir.path(), ["receipt", "verify"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
+
+/// A step's command prints the secrets: later steps may use its output, but nothing keeps them.
+#[tokio::test]
+async fn the_output_of_a_workflow_keeps_no_secret() {
+    let planted = planted();
+    let dir = tempfile::tempdir().unwrap();
+    let texts: Vec<&str> = planted.iter().map(|planted| planted.written.as_str()).collect();
+    std::fs::write(dir.path().join("secrets.txt"), texts.join("\n")).unwrap();
+    let flow = json!({"name": "flow", "states": {
+        "initial": "show",
+        "show": {"type": "step", "command": "cat secrets.txt", "on_success": "fail"},
+        "fail": {"type": "step", "command": "cat secrets.txt >&2; exit 3",
+                 "on_success": "done", "on_failure": "done"},
+        "done": {"type": "terminal", "status": "success"},
+    }});
+    std::fs::write(dir.path().join("flow.yaml"), flow.to_string()).unwrap();
+    let output = run(dir.path(), ["run", "flow.yaml", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    assert_clean_home(&planted, &dir.path().join("home"));
+    let shown = run(dir.path(), ["runs", "list", "-o", "json"]).await;
+    let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
+    let id = shown["runs"][0]["id"].as_str().unwrap();
+    let shown = run(dir.path(), ["runs", "show", id, "-o", "json"]).await;
+    assert!(stdout(&shown).contains("[redacted"), "the rest is kept: {}", stdout(&shown));
 }

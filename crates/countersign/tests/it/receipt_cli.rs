@@ -104,6 +104,9 @@ async fn receipts_are_listed_shown_and_verified() {
         let verdict = good(dir, &["receipt", "verify", "-o", "json"]).await;
         let verdict: Value = serde_json::from_str(&verdict).unwrap();
         assert_eq!(verdict["valid"], true, "{verdict}");
+        assert_eq!(verdict["clock_jumps"], json!({"back": 0, "ahead": 0}), "{verdict}");
+        assert_eq!(verdict["signers"].as_array().unwrap().len(), 1, "{verdict}");
+        assert!(verdict["first"].as_str() <= verdict["last"].as_str(), "{verdict}");
         let chain = &verdict["chains"][0];
         assert_eq!(chain["chain_id"], entry["chain_id"], "{verdict}");
         let table = good(dir, &["receipt", "verify", "-v"]).await;

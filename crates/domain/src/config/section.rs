@@ -3,6 +3,7 @@
 use super::server::ServerOrigin;
 use super::template::ConfigTemplate;
 use crate::choice;
+use crate::ledger::redaction::Redactor;
 use crate::tool::ToolName;
 
 /// A subset of the servers and tools, served at `/mcp/p/<name>`.
@@ -103,6 +104,12 @@ pub struct Redact {
 }
 
 impl Redact {
+    /// Builds the redactor. Patterns are checked when the configuration is read; one that is not
+    /// valid all the same leaves the built-in rules.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(&self.keys, &self.patterns).unwrap_or_else(|_| Redactor::builtin())
+    }
+
     /// Adds the redaction of another file.
     pub(super) fn add(&mut self, more: Redact) {
         add(&mut self.keys, more.keys);

@@ -18,10 +18,10 @@ use super::{payload, statement};
 use crate::upstream::SessionKey;
 use crate::{GateSettings, Gateway};
 
-/// The client that a server asks.
+/// The client that a server asks, or only the server if the connection belongs to no client.
 pub(crate) struct QuestionOrigin {
     server: String,
-    surface: Surface,
+    surface: Option<Surface>,
     agent: RecordAgent,
     session: Option<String>,
 }
@@ -37,16 +37,22 @@ impl QuestionOrigin {
         let SessionKey { session, token, client, surface } = key;
         QuestionOrigin {
             server: server.to_owned(),
-            surface,
+            surface: Some(surface),
             agent: statement::session_agent(token, client, Some(session), surface),
             session: Some(session.to_string()),
         }
     }
 
+    /// Returns the origin of questions on the connection that all clients share.
+    pub(crate) fn of_server(server: &str) -> QuestionOrigin {
+        let agent = RecordAgent { name: server.to_owned(), ..RecordAgent::default() };
+        QuestionOrigin { server: server.to_owned(), surface: None, agent, session: None }
+    }
+
     fn of_call(call: &Call) -> QuestionOrigin {
         QuestionOrigin {
             server: call.tool.server.clone(),
-            surface: call.surface,
+            surface: Some(call.surface),
             agent: statement::agent(call),
             session: call.session.as_deref().map(str::to_owned),
         }
@@ -57,8 +63,8 @@ impl QuestionOrigin {
         CallStart {
             id: uuid::Uuid::now_v7().to_string(),
             kind: RecordKind::System,
-            source: self.surface.source().into(),
-            surface: self.surface.as_str().into(),
+            source: self.surface.map_or("mcp", Surface::source).into(),
+            surface: self.surface.map_or("upstream", Surface::as_str).into(),
             server: self.server.clone(),
             tool: method.to_owned(),
             agent: self.agent.clone(),

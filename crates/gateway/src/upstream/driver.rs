@@ -14,11 +14,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::catalogs::Publisher;
+use crate::pipeline::question::QuestionOrigin;
 use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
 use crate::upstream::link::{LinkHandle, ServerLink, ServerLists};
 use crate::upstream::own::OwnConnections;
 use crate::upstream::pace::RelistPace;
+use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::SharedSide;
 use crate::{GateSettings, limits};
 
@@ -85,6 +87,11 @@ enum Wakeup {
 
 impl Driver {
     pub(super) fn new(spec: ServerSpec, wiring: Wiring, known: Arc<Listing>) -> Driver {
+        let log = RefusalLog {
+            store: wiring.reviewer.store().clone(),
+            settings: wiring.settings.clone(),
+            origin: QuestionOrigin::of_server(&spec.name),
+        };
         Driver {
             review: Review { listing: known, ..Review::default() },
             extras: None,
@@ -93,7 +100,7 @@ impl Driver {
             rules: Arc::new(spec.rules.clone()),
             spec,
             wiring,
-            side: Arc::default(),
+            side: Arc::new(SharedSide::new(log)),
             machine: UpstreamMachine::default(),
             link: None,
             attempt: None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use mcp::ErrorObject;
-use mcp::error::{INVALID_PARAMS, INVALID_REQUEST, OVERLOADED};
+use mcp::error::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, OVERLOADED};
 use store::Store;
 use tokio::time::Instant;
 
@@ -17,6 +17,8 @@ use crate::{GateSettings, limits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum QuestionRefusal {
     OutsideCalls,
+    /// The connection belongs to no client.
+    Shared,
     /// The call has asked often enough.
     CallBound,
     /// Too many requests for roots at a time.
@@ -29,6 +31,10 @@ impl QuestionRefusal {
         let (code, message) = match self {
             QuestionRefusal::OutsideCalls => {
                 (INVALID_REQUEST, " is possible only while a call of the client runs".to_owned())
+            }
+            QuestionRefusal::Shared => {
+                let words = ": method not found: the connection is shared by all clients";
+                (METHOD_NOT_FOUND, words.to_owned())
             }
             QuestionRefusal::CallBound => {
                 let most = limits::CALL_QUESTIONS_MAX;
@@ -79,7 +85,7 @@ impl RefusalCounts {
     }
 }
 
-/// Records the refused questions of one client's own connection to a server.
+/// Records the refused questions of one connection to a server.
 pub(super) struct RefusalLog {
     pub(super) store: Store,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,

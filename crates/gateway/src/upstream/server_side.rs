@@ -1,7 +1,7 @@
 //! A server's requests to the gate. On the connection that all clients share, almost none are
 //! allowed, since they could not be attributed to one client. On a client's own connection, the
 //! server may ask what that client declared: for sampling and elicitation a few times within a
-//! running call, for roots at any time. What is refused beyond that is recorded.
+//! running call, for roots at any time. Refused questions are recorded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,10 +32,35 @@ const OTHERS_CHANGED: [&str; 2] =
     ["notifications/prompts/list_changed", "notifications/resources/list_changed"];
 
 /// The gate's end of the shared connection.
-#[derive(Default)]
 pub(super) struct SharedSide {
     /// Signalled when the server announces that any of its lists has changed.
     pub(super) list_changed: Notify,
+    refused: Mutex<RefusalCounts>,
+    log: RefusalLog,
+}
+
+impl SharedSide {
+    pub(super) fn new(log: RefusalLog) -> SharedSide {
+        SharedSide { list_changed: Notify::new(), refused: Mutex::default(), log }
+    }
+
+    fn answer(&self, request: &Request) -> Result<Raw, ErrorObject> {
+        let asked = [SAMPLING, ELICITATION, ROOTS].into_iter().find(|name| *name == request.method);
+        let Some(method) = asked else {
+            return own_answer(request);
+        };
+        let refusal = QuestionRefusal::Shared;
+        let mut counts = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        self.log.add(&mut counts, refusal, method);
+        Err(refusal.error(method))
+    }
+}
+
+impl Drop for SharedSide {
+    fn drop(&mut self) {
+        let refused = self.refused.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.log.finish(None, std::mem::take(refused));
+    }
 }
 
 impl Service for SharedSide {
@@ -44,7 +69,7 @@ impl Service for SharedSide {
         request: Request,
         _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
-        async move { own_answer(&request) }.boxed()
+        async move { self.answer(&request) }.boxed()
     }
 
     fn notification(&self, notification: Notification, _peer: Peer) {

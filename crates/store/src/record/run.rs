@@ -1,5 +1,6 @@
 //! A run of a workflow and its steps, as stored. The store does not interpret workflows.
 
+use domain::ledger::redaction::Redactor;
 use jiff::Timestamp;
 
 /// A run of a workflow. Times have microsecond precision.
@@ -28,6 +29,17 @@ pub struct RunEnd {
     pub message: Option<String>,
     pub exit_code: Option<u8>,
     pub at: Timestamp,
+}
+
+impl RunEnd {
+    /// Returns the end as it may be written, without secrets.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> RunEnd {
+        if let Some(message) = &mut self.message {
+            redactor.line(message);
+        }
+        self
+    }
 }
 
 /// One attempt at a state of the workflow.
@@ -82,6 +94,15 @@ impl StepRecord {
             output: None,
             sessions: Vec::new(),
         }
+    }
+
+    /// Returns the step as it may be written, without the secrets that it printed.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> StepRecord {
+        for text in [&mut self.error, &mut self.output].into_iter().flatten() {
+            redactor.line(text);
+        }
+        self
     }
 }
 

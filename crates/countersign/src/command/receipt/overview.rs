@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use receipt::PublicKey;
+use serde::Serialize;
 use store::read::ReceiptStamp;
 
 use crate::output::plain;
@@ -71,6 +72,16 @@ impl Overview {
         parts.join("; ")
     }
 
+    /// Returns the same facts for programs.
+    pub(super) fn facts(&self, known: &[PublicKey]) -> OverviewFacts {
+        OverviewFacts {
+            first: self.first.map(|at| format!("{at:.3}")),
+            last: self.last.map(|at| format!("{at:.3}")),
+            signers: self.receipts_by_issuer.keys().map(|issuer| name(issuer, known)).collect(),
+            clock_jumps: ClockJumps { back: self.back, ahead: self.ahead },
+        }
+    }
+
     fn jumps(&self) -> String {
         let Some((chain, sequence)) = &self.jumped_at else {
             return "no clock jumps".to_owned();
@@ -83,6 +94,22 @@ impl Overview {
             plain(chain)
         )
     }
+}
+
+/// The facts about all receipts in the output for programs.
+#[derive(Serialize)]
+pub(super) struct OverviewFacts {
+    first: Option<String>,
+    last: Option<String>,
+    signers: Vec<String>,
+    clock_jumps: ClockJumps,
+}
+
+/// How often the clock went back, and ahead by more than a day.
+#[derive(Serialize)]
+struct ClockJumps {
+    back: u64,
+    ahead: u64,
 }
 
 /// The number of chains, of those that are broken, and of receipts.

@@ -12,11 +12,11 @@ use receipt::PublicKey;
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use receipt::checkpoint::HeadLine;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use store::read::{AuditSource, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
-use super::overview::{Chains, Overview};
+use super::overview::{Chains, Overview, OverviewFacts};
 use crate::cli::{Locations, Verify};
 use crate::command::export::with_ending;
 use crate::command::keys;
@@ -48,12 +48,24 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
         (None, None) => of_home(place, args).await?,
     };
     let broken = broken(&reports);
-    let report = LedgerReport::new(reports);
-    output::print(format, &report, |report| summary(report, &overview, &known, is_verbose))?;
+    let report =
+        VerifyReport { ledger: LedgerReport::new(reports), overview: overview.facts(&known) };
+    output::print(format, &report, |report| {
+        summary(&report.ledger, &overview, &known, is_verbose)
+    })?;
     match broken {
         None => Ok(()),
         Some(words) => Err(Failure::with_status(BROKEN, words)),
     }
+}
+
+/// The verdicts and the facts about all receipts, for programs.
+#[derive(Serialize)]
+struct VerifyReport {
+    #[serde(flatten)]
+    ledger: LedgerReport,
+    #[serde(flatten)]
+    overview: OverviewFacts,
 }
 
 /// The verdicts, and the facts for the summary.

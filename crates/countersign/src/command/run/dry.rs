@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::Config;
-use domain::ledger::redaction::{REDACTED, Redactor};
+use domain::ledger::redaction::REDACTED;
 use runner::agent::{self, InstalledAgent, Launch, Person, Provider, Search, Symlink, prepare};
 use runner::openai::ModelSettings;
 use runner::step::{self, StepFolders};
@@ -30,8 +30,7 @@ pub(super) async fn show(
 ) -> Result<(), Failure> {
     let (machine, _) = machine(workflow, inputs);
     // Keys can come in through `options` and the user's own files.
-    let redactor = Redactor::new(&config.redact.keys, &config.redact.patterns)
-        .unwrap_or_else(|_| Redactor::builtin());
+    let redactor = config.redact.redactor();
     let mut steps = Vec::new();
     for state in &workflow.states {
         if !matches!(state.type_name(), "terminal" | "parallel") {

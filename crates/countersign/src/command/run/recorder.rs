@@ -1,9 +1,10 @@
 //! Records a run in the store as it progresses, and notifies observers. A separate thread writes to
-//! the store, in the order of events.
+//! the store, in the order of events, and removes secrets first.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use domain::ledger::redaction::Redactor;
 use runner::surroundings::{CallCount, Watch};
 use serde::Serialize;
 use store::run::{RunEnd, RunRecord, StepRecord, StepStatus};
@@ -17,7 +18,7 @@ pub(super) struct Recorder {
     writing: JoinHandle<()>,
 }
 
-type Write = Box<dyn FnOnce(&Store) -> Result<(), StoreError> + Send>;
+type Write = Box<dyn FnOnce(&Store, &Redactor) -> Result<(), StoreError> + Send>;
 
 struct Inner {
     writes: Mutex<Option<mpsc::Sender<Write>>>,
@@ -26,11 +27,11 @@ struct Inner {
 }
 
 impl Recorder {
-    pub(super) fn start(store: Store, progress: Progress) -> Recorder {
+    pub(super) fn start(store: Store, redactor: Redactor, progress: Progress) -> Recorder {
         let (sender, writes) = mpsc::channel::<Write>();
         let writing = tokio::task::spawn_blocking(move || {
             for write in writes {
-                if let Err(error) = write(&store) {
+                if let Err(error) = write(&store, &redactor) {
                     tracing::warn!("cannot record the progress of the run: {error}");
                 }
             }
@@ -52,7 +53,10 @@ impl Recorder {
 }
 
 impl Inner {
-    fn write(&self, write: impl FnOnce(&Store) -> Result<(), StoreError> + Send + 'static) {
+    fn write(
+        &self,
+        write: impl FnOnce(&Store, &Redactor) -> Result<(), StoreError> + Send + 'static,
+    ) {
         let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writes) = &*writes {
             // The writer ends only after this write.
@@ -64,19 +68,19 @@ impl Inner {
 impl Watch for Inner {
     fn run_began(&self, run: &RunRecord) {
         let run = run.clone();
-        self.write(move |store| store.state().begin_run(&run));
+        self.write(move |store, _| store.state().begin_run(&run));
     }
 
     fn run_ended(&self, run: &RunRecord, end: &RunEnd) {
         self.progress.run_ended(run, end);
         let (id, end) = (run.id.clone(), end.clone());
-        self.write(move |store| store.state().end_run(&id, &end));
+        self.write(move |store, redactor| store.state().end_run(&id, &end.redacted(redactor)));
     }
 
     fn step_began(&self, step: &StepRecord) {
         self.progress.step_began(step);
         let step = step.clone();
-        self.write(move |store| store.state().begin_step(&step));
+        self.write(move |store, _| store.state().begin_step(&step));
     }
 
     fn step_at_work(&self, step: &StepRecord, calls: CallCount) {
@@ -88,7 +92,7 @@ impl Watch for Inner {
         let ended = EndedStep::new(step, calls);
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
         let step = step.clone();
-        self.write(move |store| store.state().end_step(&step));
+        self.write(move |store, redactor| store.state().end_step(&step.redacted(redactor)));
     }
 }
 

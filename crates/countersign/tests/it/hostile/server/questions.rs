@@ -28,6 +28,9 @@ while hear; do case $line in
 esac; done
 "#;
 
+/// The result of the call.
+const RESULT: &str = r#"{"content":[{"type":"text","text":"done"}]}"#;
+
 fn question(id: &str) -> String {
     let ask = json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {
         "message": "Your password?", "requestedSchema": {"type": "object", "properties": {}}}});
@@ -90,8 +93,7 @@ async fn refused(folder: &Path, words: &str, count: usize) {
 async fn a_server_asks_a_client_a_few_times_within_its_call_and_never_after() {
     let within: String = (0..10).map(|n| question(&format!("q{n}"))).collect();
     let after: String = (0..50).map(|n| question(&format!("later{n}"))).collect();
-    let result = r#"{"content":[{"type":"text","text":"done"}]}"#;
-    let files = [("within", within.as_str()), ("after", &after), ("result", result)];
+    let files = [("within", within.as_str()), ("after", &after), ("result", RESULT)];
     let gate = Gate::start(|dir| json!({"s": written(dir, "s", ASKS, &files)}), json!({})).await;
     gate.ready("s").await;
     let folder = gate.dir.path().join("s");
@@ -160,4 +162,29 @@ async fn a_question_names_its_server_where_a_client_sees_several() {
             assert_eq!(asked, expected, "{path}");
         }
     }
+}
+
+/// The connection that all clients share belongs to none of them, so nobody can be asked there. The
+/// attempts show in the ledger all the same, by number.
+#[tokio::test]
+async fn a_question_on_the_shared_connection_is_refused_and_recorded() {
+    let after: String = (0..50).map(|n| question(&format!("later{n}"))).collect();
+    let within = question("q0");
+    let files = [("within", within.as_str()), ("after", &after), ("result", RESULT)];
+    let gate = Gate::start(|dir| json!({"s": written(dir, "s", ASKS, &files)}), json!({})).await;
+    gate.ready("s").await;
+    let folder = gate.dir.path().join("s");
+    let client = gate.http().await;
+    let call = two_keys("write", "s:t", json!({}));
+    assert_eq!(text(&client.request("tools/call", call).await.unwrap()), "done");
+    std::fs::write(folder.join("go"), "").unwrap();
+    refused(&folder, "the connection is shared by all clients", 51).await;
+    let records = eventually(|| async {
+        let records = questions(&gate, "blocked").await;
+        (!records.is_empty()).then_some(records)
+    })
+    .await;
+    assert_eq!(records.len(), 1, "the first at once, the others of a minute later: {records:?}");
+    assert_eq!(records[0]["tool_name"], "elicitation/create");
+    assert_eq!(records[0]["arguments"]["refused"], 1);
 }
