@@ -87,6 +87,7 @@ const CALL: &[Code] = &[
     Code::Cancelled,
     Code::UpstreamError,
     Code::UpstreamUnavailable,
+    Code::ResponseTooLarge,
     Code::LedgerUnavailable,
     Code::ShuttingDown,
     Code::Timeout,

@@ -71,6 +71,19 @@ pub(crate) struct Locations {
     pub(crate) alone: bool,
 }
 
+impl Locations {
+    /// Treats a variable that is set to nothing as one that is not set.
+    pub(crate) fn without_empty_variables(mut self) -> Locations {
+        for (variable, path) in
+            [("COUNTERSIGN_CONFIG", &mut self.config), ("COUNTERSIGN_HOME", &mut self.home)]
+        {
+            let is_empty = std::env::var_os(variable).is_some_and(|value| value.is_empty());
+            path.take_if(|path| is_empty && path.as_os_str().is_empty());
+        }
+        self
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,

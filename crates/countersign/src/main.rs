@@ -31,7 +31,7 @@ use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+        Ok(cli) => Cli { place: cli.place.without_empty_variables(), ..cli },
         Err(error) => return exit::usage(error, std::env::args()),
     };
     match run(cli) {

@@ -84,6 +84,8 @@ codes! {
         "the tool's server returned a protocol error, included in `details`"
     Timeout "TIMEOUT" Upstream true
         "the tool's server did not respond in time; the call may or may not have taken effect"
+    ResponseTooLarge "RESPONSE_TOO_LARGE" Upstream false
+        "the tool's server answered with more than 16 MiB; the call may have taken effect"
     Cancelled "CANCELLED" Caller false
         "the caller cancelled the call, or the gate is shutting down"
     LedgerUnavailable "LEDGER_UNAVAILABLE" Gate true

@@ -182,6 +182,8 @@ pub enum ToolFault {
     Blanks(String),
     #[error("tool '{0}' is left out: {1}")]
     Excess(String, DefinitionExcess),
+    #[error("tool '{0}' is left out: it can be called only as a task, and tasks are not supported")]
+    OnlyTasks(String),
 }
 
 /// The bound that a definition exceeds.
@@ -231,6 +233,8 @@ impl Tool {
             annotations: Option<&'a RawValue>,
             #[serde(borrow, default)]
             input_schema: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            execution: Option<&'a RawValue>,
         }
         let text = definition.get();
         let shape = |place: &str, error: serde_json::Error| {
@@ -244,6 +248,9 @@ impl Tool {
         check_name(&name)?;
         if let Err(excess) = DefinitionExcess::check(text) {
             return Err(ToolFault::Excess(name, excess));
+        }
+        if parts.execution.is_some_and(requires_task) {
+            return Err(ToolFault::OnlyTasks(name));
         }
         let range = |part: Option<&RawValue>| part.map(|part| position(text, part.get()));
         let outline = Outline::of(parts.input_schema.map(RawValue::get));
@@ -319,6 +326,16 @@ impl Tool {
     fn part(&self, range: &Option<Range<usize>>) -> Option<&str> {
         range.clone().map(|range| &self.definition.get()[range])
     }
+}
+
+fn requires_task(execution: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Execution {
+        task_support: Option<String>,
+    }
+    let execution: Option<Execution> = serde_json::from_str(execution.get()).ok();
+    execution.and_then(|it| it.task_support).as_deref() == Some("required")
 }
 
 fn check_name(name: &str) -> Result<(), ToolFault> {

@@ -316,6 +316,7 @@ impl Upstream {
             params: Some(to_raw(&CallParams { call, meta: span::meta(&call.other, trace) })),
             timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
+            reason: ctx.reason.clone(),
             progress: ctx.progress.clone(),
             trace: span::header(trace),
         };
@@ -367,7 +368,9 @@ impl Serialize for CallParams<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut params = serializer.serialize_map(None)?;
         params.serialize_entry("name", &self.call.tool.tool)?;
-        params.serialize_entry("arguments", self.call.arguments.text())?;
+        if !self.call.arguments.is_absent() {
+            params.serialize_entry("arguments", self.call.arguments.text())?;
+        }
         let is_kept = |name: &str| self.meta.is_none() || name != "_meta";
         for (name, value) in self.call.other.iter().filter(|(name, _)| is_kept(name)) {
             params.serialize_entry(name, value)?;
@@ -384,6 +387,7 @@ fn provider_error(error: RequestError) -> ProviderError {
         RequestError::Refused(error) => ProviderError::Protocol(error),
         RequestError::Timeout(_) => ProviderError::Timeout,
         RequestError::Cancelled => ProviderError::Cancelled,
+        RequestError::TooLarge => ProviderError::TooLarge,
         RequestError::Closed(closed) => ProviderError::Unavailable(closed.to_string()),
     }
 }

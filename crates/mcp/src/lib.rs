@@ -56,6 +56,7 @@ pub mod limits;
 pub mod lines;
 pub mod message;
 pub mod object;
+mod overlong;
 pub mod peer;
 mod raw;
 pub mod server;

@@ -35,6 +35,9 @@ pub const CLIENT_CAPABILITIES_BYTES_MAX: usize = 64 * 1024;
 /// A server's answer to `initialize`, which is kept as long as the connection.
 pub const WELCOME_BYTES_MAX: usize = 1024 * 1024;
 
+/// The reason of a cancellation that is passed on; people write a line.
+pub const CANCEL_REASON_BYTES_MAX: usize = 1024;
+
 /// Time for requests in flight to finish after the other side closed its end.
 pub const DRAIN: Duration = Duration::from_secs(10);
 

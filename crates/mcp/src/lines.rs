@@ -1,6 +1,7 @@
 //! One message per line over a pair of byte streams: stdio, a child's pipes, a socket, memory. A
 //! line that is too long or not a message gets an error response if a client sent it, and is
-//! skipped if a server did, whose stdout may hold noise; the connection continues either way.
+//! skipped if a server did, whose stdout may hold noise; the connection continues either way. If a
+//! response is too long, its request fails.
 
 use std::io;
 use std::sync::Arc;
@@ -12,9 +13,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::error::INVALID_REQUEST;
+use crate::id::Id;
 use crate::limits;
 use crate::message::{BadFrame, Frame, Message, Response};
-use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, Service};
+use crate::overlong::OverlongMessage;
+use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service};
 
 /// Serves the other side until it closes its end or the peer is closed, then answers the requests
 /// still in flight. `started` receives the peer before the first message is read.
@@ -146,6 +149,10 @@ enum BadFrames {
 }
 
 impl BadFrames {
+    fn is_of_server(self) -> bool {
+        matches!(self, BadFrames::PassOver)
+    }
+
     async fn take(self, bad: BadFrame, peer: &Peer) {
         match self {
             BadFrames::Answer => peer.refuse(bad).await,
@@ -173,7 +180,10 @@ async fn read_lines(
                     bad_frames.take(bad, peer).await;
                 }
             }
-            Ok(Some(Line::TooLong)) => {
+            Ok(Some(Line::TooLong(Some(Id::Number(id))))) if bad_frames.is_of_server() => {
+                peer.fail(id, RequestError::TooLarge);
+            }
+            Ok(Some(Line::TooLong(_))) => {
                 let message = format!("the frame exceeds {} bytes", limits::FRAME_BYTES_MAX);
                 bad_frames.take(BadFrame::new(INVALID_REQUEST, message), peer).await;
             }
@@ -199,10 +209,11 @@ fn take_line(line: &[u8], peer: &Peer) -> Result<(), BadFrame> {
     Ok(())
 }
 
-/// A line with its line break, or a marker for one that was too long to keep.
+/// A line with its line break, or a marker for one that was too long to keep, with the id of the
+/// request that it answers, if it does.
 pub enum Line {
     Whole(BytesMut),
-    TooLong,
+    TooLong(Option<Id>),
 }
 
 /// Splits a stream into lines of bounded length.
@@ -211,14 +222,15 @@ pub struct LineReader<R> {
     buffer: BytesMut,
     /// Bytes of the buffer known to hold no line break.
     scanned: usize,
-    skipping: bool,
+    /// The line being skipped, which is too long.
+    skipped: Option<OverlongMessage>,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     const READ_BYTES: usize = 16 * 1024;
 
     pub fn new(reader: R) -> Self {
-        LineReader { reader, buffer: BytesMut::new(), scanned: 0, skipping: false }
+        LineReader { reader, buffer: BytesMut::new(), scanned: 0, skipped: None }
     }
 
     /// Returns the next line; `None` at the end. An incomplete last line is dropped.
@@ -238,8 +250,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let found = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
         let Some(offset) = found else {
             self.scanned = self.buffer.len();
-            if self.skipping || self.scanned > limits::FRAME_BYTES_MAX {
-                self.skipping = true;
+            if self.skipped.is_some() || self.scanned > limits::FRAME_BYTES_MAX {
+                self.skipped.get_or_insert_default().push(&self.buffer);
                 self.buffer.clear();
                 self.scanned = 0;
             }
@@ -247,10 +259,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         };
         let line = self.buffer.split_to(self.scanned + offset + 1);
         self.scanned = 0;
-        if std::mem::take(&mut self.skipping) || line.len() > limits::FRAME_BYTES_MAX + 1 {
-            return Some(Line::TooLong);
+        if self.skipped.is_none() && line.len() <= limits::FRAME_BYTES_MAX + 1 {
+            return Some(Line::Whole(line));
         }
-        Some(Line::Whole(line))
+        let mut message = self.skipped.take().unwrap_or_default();
+        message.push(&line);
+        Some(Line::TooLong(message.answered()))
     }
 }
 
@@ -277,7 +291,7 @@ mod tests {
         while let Some(line) = reader.next().await.unwrap() {
             lengths.push(match line {
                 Line::Whole(line) => Some(line.len()),
-                Line::TooLong => None,
+                Line::TooLong(_) => None,
             });
         }
         writing.await.unwrap();

@@ -95,6 +95,8 @@ pub struct RequestContext {
     /// Cancelled when the other side no longer wants the response. The service decides when to
     /// stop: its future is never dropped before it completes.
     pub cancel: CancellationToken,
+    /// The reason of the cancellation.
+    pub reason: CancelReason,
     /// The trace context sent by the transport beside the request.
     pub trace: Option<Box<Trace>>,
 }
@@ -108,6 +110,8 @@ pub struct Ask {
     pub params: Option<Raw>,
     pub timeout: Duration,
     pub cancel: CancellationToken,
+    /// The reason of a cancellation, for the other side.
+    pub reason: CancelReason,
     pub progress: Option<ProgressSink>,
     /// Sent beside the request, if the transport has a place for it.
     pub trace: Option<Box<Trace>>,
@@ -115,9 +119,40 @@ pub struct Ask {
 
 impl Ask {
     pub fn new(method: impl Into<String>, params: Option<Raw>, timeout: Duration) -> Self {
-        let cancel = CancellationToken::new();
-        Ask { method: method.into(), params, timeout, cancel, progress: None, trace: None }
+        Ask {
+            method: method.into(),
+            params,
+            timeout,
+            cancel: CancellationToken::new(),
+            reason: CancelReason::default(),
+            progress: None,
+            trace: None,
+        }
     }
+}
+
+/// The reason that the other side gave for cancelling a request, if it did.
+#[derive(Clone, Debug, Default)]
+pub struct CancelReason(Arc<OnceLock<String>>);
+
+impl CancelReason {
+    pub fn text(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    fn set(&self, reason: Option<String>) {
+        if let Some(mut reason) = reason {
+            reason.truncate(reason.floor_char_boundary(limits::CANCEL_REASON_BYTES_MAX));
+            let _ = self.0.set(reason);
+        }
+    }
+}
+
+/// A request of the other side that is being answered.
+#[derive(Clone, Default)]
+struct Cancellable {
+    cancel: CancellationToken,
+    reason: CancelReason,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -128,6 +163,8 @@ pub enum RequestError {
     Timeout(Duration),
     #[error("cancelled")]
     Cancelled,
+    #[error("the response exceeds {} bytes", limits::FRAME_BYTES_MAX)]
+    TooLarge,
     #[error(transparent)]
     Closed(#[from] ConnectionClosed),
 }
@@ -144,7 +181,7 @@ struct Core {
     next_id: AtomicI64,
     /// A small map: a tree finds entries faster than a hash.
     asked: Mutex<BTreeMap<i64, PendingRequest>>,
-    running: Mutex<BTreeMap<Id, CancellationToken>>,
+    running: Mutex<BTreeMap<Id, Cancellable>>,
     /// The size of the responses that wait for the outbox.
     unsent: watch::Sender<usize>,
     tasks: TaskTracker,
@@ -211,9 +248,14 @@ impl Peer {
             () = tokio::time::sleep(ask.timeout) => Err(RequestError::Timeout(ask.timeout)),
         };
         match &outcome {
-            Err(RequestError::Cancelled) => open.withdraw("cancelled by the caller"),
+            Err(RequestError::Cancelled) => {
+                open.withdraw(ask.reason.text().unwrap_or("cancelled by the caller"));
+            }
             Err(RequestError::Timeout(_)) => open.withdraw("no answer in time"),
-            Ok(_) | Err(RequestError::Refused(_) | RequestError::Closed(_)) => open.told = true,
+            Ok(_)
+            | Err(RequestError::Refused(_) | RequestError::TooLarge | RequestError::Closed(_)) => {
+                open.told = true;
+            }
         }
         outcome
     }
@@ -228,8 +270,8 @@ impl Peer {
         let _ = self.core.closed_reason.set(reason.to_owned());
         self.core.closed.cancel();
         lock(&self.core.asked).clear();
-        for cancel in lock(&self.core.running).values() {
-            cancel.cancel();
+        for running in lock(&self.core.running).values() {
+            running.cancel.cancel();
         }
     }
 
@@ -340,12 +382,13 @@ impl Peer {
         let admitted = self.admit(&id);
         let core = self.core.clone();
         async move {
-            let cancel = match admitted {
-                Ok(cancel) => cancel,
+            let Cancellable { cancel, reason } = match admitted {
+                Ok(admitted) => admitted,
                 Err(error) => return Some(Response { id: Some(id), outcome: Err(error) }),
             };
             let peer = Peer { core: core.clone(), route: MessageRoute::Within(id.clone()) };
-            let incoming = RequestContext { peer, id: id.clone(), cancel: cancel.clone(), trace };
+            let incoming =
+                RequestContext { peer, id: id.clone(), cancel: cancel.clone(), reason, trace };
             // A service that panics must not leave its caller waiting, nor its id in use.
             let outcome = AssertUnwindSafe(async { core.service.request(request, incoming).await })
                 .catch_unwind()
@@ -358,7 +401,7 @@ impl Peer {
         }
     }
 
-    fn admit(&self, id: &Id) -> Result<CancellationToken, ErrorObject> {
+    fn admit(&self, id: &Id) -> Result<Cancellable, ErrorObject> {
         let mut running = lock(&self.core.running);
         if running.len() >= limits::INCOMING_REQUESTS_MAX {
             return Err(ErrorObject::new(OVERLOADED, "too many requests in flight, try again"));
@@ -367,7 +410,7 @@ impl Peer {
             Entry::Occupied(_) => {
                 Err(ErrorObject::new(INVALID_REQUEST, format!("id {id} is already in use")))
             }
-            Entry::Vacant(free) => Ok(free.insert(CancellationToken::new()).clone()),
+            Entry::Vacant(free) => Ok(free.insert(Cancellable::default()).clone()),
         }
     }
 
@@ -379,11 +422,14 @@ impl Peer {
                 struct Cancellation {
                     #[serde(rename = "requestId")]
                     request_id: Id,
+                    #[serde(default)]
+                    reason: Option<String>,
                 }
-                if let Some(Cancellation { request_id }) = read(params)
-                    && let Some(cancel) = lock(&self.core.running).get(&request_id)
+                if let Some(Cancellation { request_id, reason }) = read(params)
+                    && let Some(running) = lock(&self.core.running).get(&request_id)
                 {
-                    cancel.cancel();
+                    running.reason.set(reason);
+                    running.cancel.cancel();
                 }
             }
             "notifications/progress" => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use mcp::message::Raw;
-use mcp::peer::RequestError;
+use mcp::peer::{CancelReason, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,8 @@ pub struct CallContext {
     pub deadline: Instant,
     /// Cancelled when the result is no longer wanted.
     pub cancel: CancellationToken,
+    /// The reason of the cancellation, as the client gave it.
+    pub reason: CancelReason,
     /// Receives the params of `notifications/progress`; absent when the client did not request
     /// progress.
     pub progress: Option<Sink>,
@@ -93,6 +95,7 @@ impl CallContext {
         CallContext {
             deadline: Instant::now() + timeout,
             cancel: CancellationToken::new(),
+            reason: CancelReason::default(),
             progress: None,
             log: None,
             ask_client: None,

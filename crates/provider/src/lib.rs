@@ -62,6 +62,8 @@ pub enum ProviderError {
     Timeout,
     #[error("cancelled")]
     Cancelled,
+    #[error("the response is too large")]
+    TooLarge,
     /// The server responded with a JSON-RPC error.
     #[error("{0}")]
     Protocol(mcp::ErrorObject),

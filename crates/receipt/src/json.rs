@@ -25,6 +25,7 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
 pub struct Object {
     text: Box<RawValue>,
     value: Value,
+    is_absent: bool,
 }
 
 impl Object {
@@ -35,12 +36,22 @@ impl Object {
             return Ok(None);
         }
         let text = RawValue::from_string(text.to_owned())?;
-        Ok(Some(Object { text, value }))
+        Ok(Some(Object { text, value, is_absent: false }))
     }
 
     pub fn empty() -> Object {
         let text = RawValue::from_string("{}".to_owned()).expect("an empty object is JSON");
-        Object { text, value: Value::Object(Map::new()) }
+        Object { text, value: Value::Object(Map::new()), is_absent: false }
+    }
+
+    /// Returns an empty object for one that was not sent at all.
+    pub fn absent() -> Object {
+        Object { is_absent: true, ..Object::empty() }
+    }
+
+    /// Reports whether the object was not sent at all.
+    pub fn is_absent(&self) -> bool {
+        self.is_absent
     }
 
     pub fn text(&self) -> &RawValue {

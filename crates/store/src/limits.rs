@@ -118,6 +118,9 @@ pub(crate) const LOG_COPY_BYTES: u64 = 8 * 1024 * 1024;
 /// The interval of that thread: pages that are rewritten repeatedly are copied once.
 pub(crate) const LOG_COPY_EVERY: Duration = Duration::from_millis(200);
 
+/// The number of times that it copies what was added while it copied; each time that is less.
+pub(crate) const LOG_COPY_PASSES_MAX: usize = 16;
+
 /// The page size of the file. A receipt takes more than half of SQLite's usual 4 KiB, so each would
 /// have its own page and be written with all of it.
 pub(crate) const PAGE_BYTES: u32 = 8_192;

@@ -99,7 +99,16 @@ pub fn two_keys(operation: &str, tool: &str, args: Value) -> Value {
 
 /// Returns the code of a result that is one of our refusals or failures, or `ok`.
 pub fn code(result: &Value) -> &str {
-    result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok")
+    refusal(result)["code"].as_str().unwrap_or("ok")
+}
+
+/// Returns the parts of a refusal: in the structured content of the gate's own tools, in `_meta` of
+/// tools that are passed through.
+pub fn refusal(result: &Value) -> &Value {
+    match &result["structuredContent"]["error"] {
+        Value::Null => &result["_meta"]["countersign/error"],
+        error => error,
+    }
 }
 
 /// Returns the first text block of a result.

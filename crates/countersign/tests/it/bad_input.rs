@@ -65,7 +65,7 @@ async fn invalid_parameters_are_reported_with_their_code() {
         for (arguments, code, words) in &cases {
             let result = client.call("call_tool_read", arguments.clone()).await;
             assert_eq!(result["isError"], true, "{door} {arguments}");
-            assert_eq!(result["structuredContent"]["error"]["code"], *code, "{door} {arguments}");
+            assert_eq!(testkit::client::refusal(&result)["code"], *code, "{door} {arguments}");
             assert!(text(&result).contains(words), "{door} {arguments}: {}", text(&result));
         }
         let good = json!({"name": "s:read_file", "args": {"path": "x"}, "intent": intent});
@@ -108,7 +108,7 @@ async fn the_gates_own_tools_check_their_parameters() {
     let client = gate.http().await;
     for (tool, arguments, code, words) in cases {
         let result = client.call(tool, arguments.clone()).await;
-        assert_eq!(result["structuredContent"]["error"]["code"], code, "{tool} {arguments}");
+        assert_eq!(testkit::client::refusal(&result)["code"], code, "{tool} {arguments}");
         assert!(text(&result).contains(words), "{tool} {arguments}: {}", text(&result));
     }
     for query in ["", "   ", "\u{0}\u{1b}[31m", &"word ".repeat(20_000), "\u{1f980}\u{202e}"] {

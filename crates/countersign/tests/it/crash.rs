@@ -76,7 +76,7 @@ async fn load(client: Client, view: View, who: String, answered: UnboundedSender
         let params = view.params(operation, tool, json!({"path": resource}));
         match client.request("tools/call", params).await {
             Ok(answer) => {
-                let code = &answer["structuredContent"]["error"]["code"];
+                let code = &testkit::client::refusal(&answer)["code"];
                 assert_ne!(code, "LEDGER_UNAVAILABLE", "{answer}");
             }
             Err(RequestError::Refused(_)) => {}

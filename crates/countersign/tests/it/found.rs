@@ -398,7 +398,7 @@ async fn code(client: &Client, tool: &str) -> (String, String) {
     let args =
         json!({"name": tool, "args": {"flavour": "vanilla"}, "intent_operation_type": "write"});
     let answer = client.call("call_tool_write", args).await;
-    let error = &answer["structuredContent"]["error"];
+    let error = testkit::client::refusal(&answer);
     let word = |value: &Value| value.as_str().unwrap_or("ok").to_owned();
     (word(&error["code"]), word(&error["details"]["status"]))
 }

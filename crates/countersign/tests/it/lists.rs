@@ -236,7 +236,7 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
     assert!(!found(&client, "remote ref tree deep").await.is_empty());
     for (name, _, arguments, outcome) in &cases {
         let answer = result(&client, &format!("s:{name}"), arguments).await;
-        let code = answer["structuredContent"]["error"]["code"].as_str().unwrap_or("ok");
+        let code = testkit::client::refusal(&answer)["code"].as_str().unwrap_or("ok");
         assert_eq!(code, *outcome, "{name}: {answer}");
     }
     let connected = listener.accept().err().map(|error| error.kind());
@@ -279,7 +279,7 @@ async fn a_costly_schema_delays_only_its_own_callers() {
     ] {
         let calls = (0..4).map(|_| result(&client, tool, &arguments));
         for answer in futures_util::future::join_all(calls).await {
-            let error = &answer["structuredContent"]["error"];
+            let error = testkit::client::refusal(&answer);
             let found = (&error["code"], &error["details"]["status"]);
             assert_eq!(found, (&json!("TOOL_BLOCKED"), &json!(status)), "{tool}: {answer}");
         }
@@ -295,7 +295,7 @@ async fn a_costly_schema_delays_only_its_own_callers() {
     };
     let (answers, ()) = tokio::join!(slow, others);
     for answer in answers {
-        let code = answer["structuredContent"]["error"]["code"].as_str().unwrap_or("ok");
+        let code = testkit::client::refusal(&answer)["code"].as_str().unwrap_or("ok");
         assert!(matches!(code, "ok" | "INVALID_ARGUMENTS"), "{answer}");
     }
     let (other, pid) = (gate.http().await, gate.pid().as_raw_nonzero());

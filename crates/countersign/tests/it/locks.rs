@@ -112,11 +112,11 @@ pub(crate) async fn lock_on(client: &Client, name: &str, arguments: &Value) -> S
     match client.request("tools/call", params).await {
         Err(RequestError::Refused(error)) if error.code == -32602 => "unknown".to_owned(),
         Err(error) => panic!("{name}: {error}"),
-        Ok(result) => match result["structuredContent"]["error"]["code"].as_str() {
+        Ok(result) => match testkit::client::refusal(&result)["code"].as_str() {
             None => "callable".to_owned(),
             Some("TOOL_NOT_FOUND") => "unknown".to_owned(),
             Some("TOOL_BLOCKED") => {
-                let error = &result["structuredContent"]["error"];
+                let error = testkit::client::refusal(&result);
                 let details = &error["details"];
                 let status = details["status"].as_str().unwrap_or_else(|| panic!("{result}"));
                 assert!(details["remediation"].is_string(), "{result}");

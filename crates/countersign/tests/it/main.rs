@@ -18,6 +18,7 @@ mod event_stream;
 mod events;
 mod export;
 mod foreign;
+mod forwarding;
 mod found;
 mod help;
 mod hostile;

@@ -158,11 +158,11 @@ async fn locks_hold_for_a_clients_own_list_too() {
     let client = able_at(&gate, "/mcp/s/some").await;
     assert_eq!(names(&client).await, ["pid", "rename"]);
     let refused = client.call("sample", json!({})).await;
-    assert_eq!(refused["structuredContent"]["error"]["code"], "TOOL_BLOCKED", "{refused}");
+    assert_eq!(testkit::client::refusal(&refused)["code"], "TOOL_BLOCKED", "{refused}");
     let client = able_at(&gate, "/mcp/s/quarantined").await;
     assert!(names(&client).await.is_empty());
     let refused = client.call("sample", json!({})).await;
-    assert_eq!(refused["structuredContent"]["error"]["code"], "TOOL_BLOCKED", "{refused}");
+    assert_eq!(testkit::client::refusal(&refused)["code"], "TOOL_BLOCKED", "{refused}");
     assert_eq!(pids(gate.dir.path(), "quarantined").len(), 1, "nobody gets a process of its own");
     // A later rule applies as well.
     let client = able_at(&gate, "/mcp/s/some").await;
@@ -215,7 +215,7 @@ async fn a_call_tries_once_to_open_a_connection_and_says_why_it_cannot() {
     let gate = Gate::start(servers, json!({})).await;
     gate.ready("s").await;
     let refused = able_at(&gate, "/mcp/s/s").await.call("pid", json!({})).await;
-    assert_eq!(refused["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{refused}");
+    assert_eq!(testkit::client::refusal(&refused)["code"], "UPSTREAM_UNAVAILABLE", "{refused}");
     assert!(text(&refused).contains("exit status: 3)"), "{refused}");
     gate.log_line("exit status: 3); last output: busy").await;
     assert_eq!(pids(gate.dir.path(), "s").len(), 2, "the shared one, and one attempt");

@@ -101,7 +101,7 @@ async fn requested_call(client: &Client, args: &Value) -> Value {
     let mut call = two_keys(&text("operation"), &text("tool"), args["args"].clone());
     call["arguments"]["intent"]["reason"] = "because of a test".into();
     let answer = client.request("tools/call", call).await.unwrap();
-    json!({"code": answer["structuredContent"]["error"]["code"]})
+    json!({"code": testkit::client::refusal(&answer)["code"]})
 }
 
 async fn rest(gate: &Gate, method: Method, path: &str, body: Option<Value>) -> Value {

@@ -61,7 +61,7 @@ fn written(dir: &Path, name: &str) -> Value {
 }
 
 /// Connects to one server over HTTP, and over stdio with and without a running gate.
-async fn doors(gate: &Gate, server: &str, alone: &Path) -> [(&'static str, Client); 3] {
+pub(crate) async fn doors(gate: &Gate, server: &str, alone: &Path) -> [(&'static str, Client); 3] {
     let config = gate.config_file();
     let args = ["--config", config.to_str().unwrap(), "--server", server];
     [
@@ -77,7 +77,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 fn code(result: &Value) -> &str {
-    result["structuredContent"]["error"]["code"].as_str().unwrap_or("none")
+    testkit::client::refusal(&result)["code"].as_str().unwrap_or("none")
 }
 
 async fn refusal(client: &Client, name: &str) -> mcp::ErrorObject {

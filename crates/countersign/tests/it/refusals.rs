@@ -144,7 +144,7 @@ fn formatted(tool: &str, arguments: &Value, result: &Value) -> String {
     }
     let mut shown = format!("$ {tool} {words}\n{}\n", text(result));
     if result["isError"] == true {
-        let error = &result["structuredContent"]["error"];
+        let error = testkit::client::refusal(&result);
         let mut details = error["details"].clone();
         if details.get("timeout_ms").is_some() {
             // The time that was left when the call was sent.
@@ -341,7 +341,7 @@ async fn describe_tool_answers_each_id_for_itself() {
     assert!(entries[1].get("inputSchema").is_none() && entries[2].get("description").is_none());
     let failed = client.call("describe_tool", json!({"tool_ids": ids[1..4]})).await;
     assert_eq!(failed["isError"], true, "{failed}");
-    assert_eq!(failed["structuredContent"]["error"]["code"], "TOOL_NOT_FOUND");
+    assert_eq!(testkit::client::refusal(&failed)["code"], "TOOL_NOT_FOUND");
     let answer: Value = serde_json::from_str(text(&failed)).unwrap();
     assert_eq!(answer["tools"].as_array().unwrap(), &entries[1..4]);
 }

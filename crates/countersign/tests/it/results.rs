@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp::message::raw;
-use mcp::peer::{Ask, RequestError};
+use mcp::peer::{Ask, CancelReason, RequestError};
 use serde_json::{Value, json};
 use testkit::client::{PATIENCE, text};
 use testkit::gate::{Gate, both};
@@ -71,6 +71,7 @@ async fn progress_comes_under_the_clients_own_token() {
             )),
             timeout: PATIENCE,
             cancel: CancellationToken::new(),
+            reason: CancelReason::default(),
             progress: Some(Arc::new(move |params| {
                 let params: Value = serde_json::from_str(params.get()).unwrap();
                 sink.lock().unwrap().push((params["progress"].as_u64(), params["x-step"].as_u64()));
@@ -128,7 +129,7 @@ async fn a_call_that_takes_too_long_ends_with_its_code() {
     let gate = Gate::start(servers, json!({})).await;
     for (door, client) in both(&gate).await {
         let result = client.call("call_tool_write", write("hang", json!({}))).await;
-        assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT", "{door}");
+        assert_eq!(testkit::client::refusal(&result)["code"], "TIMEOUT", "{door}");
         assert_ne!(client.call("call_tool_write", write("echo", json!({}))).await["isError"], true);
     }
 }
@@ -142,9 +143,9 @@ async fn different_upstream_errors_get_different_codes() {
     let gate = Gate::scripted(tools).await;
     let client = gate.http().await;
     let error = client.call("call_tool_write", write("error", json!({}))).await;
-    assert_eq!(error["structuredContent"]["error"]["code"], "UPSTREAM_ERROR");
+    assert_eq!(testkit::client::refusal(&error)["code"], "UPSTREAM_ERROR");
     assert_eq!(
-        error["structuredContent"]["error"]["details"]["error"],
+        testkit::client::refusal(&error)["details"]["error"],
         json!({"code": -32042, "message": "no luck", "data": {"why": "scripted"}})
     );
     let is_error = client.call("call_tool_write", write("is_error", json!({}))).await;
@@ -158,7 +159,7 @@ async fn different_upstream_errors_get_different_codes() {
         "a shared connection has nobody to ask: {ask}"
     );
     let dead = client.call("call_tool_write", write("die", json!({}))).await;
-    assert_eq!(dead["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE");
+    assert_eq!(testkit::client::refusal(&dead)["code"], "UPSTREAM_UNAVAILABLE");
     // The server is started again.
     eventually(|| async {
         let result = client.call("call_tool_write", write("is_error", json!({}))).await;

@@ -288,13 +288,13 @@ async fn check_locks(gate: &Gate, views: &Views) {
         assert_eq!(in_one.iter().any(|listed| listed == name), is_callable, "{name}: {in_one:?}");
         let described = json!({"tool_ids": [format!("r:{name}")]});
         let described = views.agent.call("describe_tool", described).await;
-        let status = &described["structuredContent"]["error"]["details"]["status"];
+        let status = &testkit::client::refusal(&described)["details"]["status"];
         assert_eq!(status.as_str().unwrap_or("callable"), lock, "{described}");
         if !is_callable {
             assert_eq!(calls(gate, name, "checked") + calls(gate, name, "after"), 0, "{name}");
             let call = json!({"name": format!("r:{name}"), "intent": {"operation_type": "write"}});
             let refused = views.agent.call("call_tool_write", call).await;
-            assert_eq!(refused["structuredContent"]["error"]["details"]["status"], lock);
+            assert_eq!(testkit::client::refusal(&refused)["details"]["status"], lock);
             assert!(text(&refused).contains(lock), "{refused}");
             assert!(!refused.to_string().contains(HARMLESS), "{refused}");
         }

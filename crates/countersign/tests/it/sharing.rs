@@ -194,7 +194,7 @@ async fn a_client_whose_own_process_dies_gets_another() {
     let (client, other) = (gate.http_at("/mcp/s/s").await, gate.http_at("/mcp/s/s").await);
     let (before, others) = (pid(&client).await, pid(&other).await);
     let dead = client.call("die", json!({})).await;
-    assert_eq!(dead["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{dead}");
+    assert_eq!(testkit::client::refusal(&dead)["code"], "UPSTREAM_UNAVAILABLE", "{dead}");
     let after = eventually(|| async {
         let result = client.call("pid", json!({})).await;
         let done: Value = serde_json::from_str(text(&result)).ok()?;
@@ -216,7 +216,7 @@ async fn clients_beyond_the_limit_of_own_connections_get_an_error() {
     }
     let late = gate.http_at("/mcp/s/s").await;
     let result = late.call("pid", json!({})).await;
-    assert_eq!(result["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{result}");
+    assert_eq!(testkit::client::refusal(&result)["code"], "UPSTREAM_UNAVAILABLE", "{result}");
     let words = format!(
         "{OWN_CONNECTIONS_MAX} clients of token 'agent-token' already have a connection of their own"
     );

@@ -124,7 +124,7 @@ async fn on_sigterm_running_calls_finish_new_ones_are_refused_and_the_exit_is_cl
     let going_on = async {
         eventually(|| async {
             let refused = http.call("call_tool_write", call("echo")).await;
-            let code = &refused["structuredContent"]["error"]["code"];
+            let code = &testkit::client::refusal(&refused)["code"];
             (code == "SHUTTING_DOWN").then_some(())
         })
         .await;

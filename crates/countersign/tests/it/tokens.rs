@@ -15,6 +15,8 @@ use testkit::wait::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+use crate::passthrough::{LIST_CHANGED, heard};
+
 /// The time for everything that ends with a token, with a margin for a busy machine.
 const PROMPTLY: Duration = Duration::from_secs(5);
 
@@ -540,5 +542,27 @@ async fn a_revoked_tokens_standing_stream_receives_nothing() {
                 assert!(!said.contains("list_changed"), "{said}");
             }
         }
+    }
+}
+
+/// A change that a token cannot see is no news for it; each other change is told once.
+#[tokio::test]
+async fn a_changed_list_is_announced_only_to_those_who_see_the_change() {
+    let gate = two_servers().await;
+    let token = make(&gate, json!({"name": "narrow", "servers": ["s"]})).await;
+    let narrow = gate.http_as(&token, "/mcp/all", json!({}), vec![]).await;
+    let wide = gate.http_at("/mcp/all").await;
+    for client in [&narrow, &wide] {
+        client.request("tools/list", json!({})).await.unwrap();
+    }
+    for path in ["t/peek", "s/peek"] {
+        let path = format!("/api/v1/tools/{path}/disable");
+        assert_eq!(gate.rest(Method::POST, &path, None).await.0, 200);
+        assert_eq!(heard(&wide).await, LIST_CHANGED);
+    }
+    assert_eq!(heard(&narrow).await, LIST_CHANGED);
+    for client in [&narrow, &wide] {
+        client.request("ping", json!({})).await.unwrap();
+        assert!(client.heard.lock().await.try_recv().is_err(), "no change is announced twice");
     }
 }

@@ -72,7 +72,7 @@ async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
                 json!({"path": "x", "content": "x"}),
             )
             .await;
-        assert_eq!(absent["structuredContent"]["error"]["code"], "TOOL_NOT_FOUND", "{absent}");
+        assert_eq!(testkit::client::refusal(&absent)["code"], "TOOL_NOT_FOUND", "{absent}");
     }
 }
 
@@ -160,7 +160,7 @@ async fn what_the_config_allows_is_offered_with_its_class_and_recorded() {
         if operation == "destructive" {
             let refused =
                 client.two_key_call("write", &format!("workspace:{tool}"), args.clone()).await;
-            let code = &refused["structuredContent"]["error"]["code"];
+            let code = &testkit::client::refusal(&refused)["code"];
             assert_eq!(code, "SERVER_MISMATCH", "{refused}");
         }
         let done = client.two_key_call(operation, &format!("workspace:{tool}"), args).await;
@@ -314,7 +314,7 @@ async fn people_switch_the_workspace_and_its_tools() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let refused =
             client.two_key_call("read", "workspace:Read", json!({"path": "hello.txt"})).await;
-        let error = &refused["structuredContent"]["error"];
+        let error = testkit::client::refusal(&refused);
         assert_eq!(error["code"], "TOOL_BLOCKED", "{refused}");
         assert!(error.to_string().contains(status), "{refused}");
         let output = gate.cli(on).await;

@@ -44,7 +44,7 @@ fn tools(dir: &Path) -> Value {
 }
 
 /// Returns a config entry as a command line.
-fn words(entry: &Value) -> Vec<OsString> {
+pub(crate) fn words(entry: &Value) -> Vec<OsString> {
     let args = entry["args"].as_array().cloned().unwrap_or_default();
     let words = [entry["command"].clone()].into_iter().chain(args);
     words.map(|word| word.as_str().unwrap().into()).collect()
@@ -122,7 +122,7 @@ async fn tools_that_the_operator_locked_are_neither_listed_nor_called() {
     assert!(listed.iter().all(|tool| tool["name"] != "delete"));
     assert_eq!(listed[0]["x-number"].to_string(), "1.0", "the rest stays as it was");
     let refused = wire.call("call", "delete", json!({})).await;
-    assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "TOOL_BLOCKED");
+    assert_eq!(testkit::client::refusal(&refused["result"])["code"], "TOOL_BLOCKED");
 }
 
 /// Compares a client's view of a real server, directly and through the gate.
@@ -241,7 +241,7 @@ async fn a_server_that_dies_fails_its_call_and_its_exit_code_is_passed_on() {
     let dir = TempDir::new().unwrap();
     let mut wire = open(dir.path()).await;
     let answer = wire.call("d", "die", json!({"path": "/x"})).await;
-    let code = &answer["result"]["structuredContent"]["error"]["code"];
+    let code = &testkit::client::refusal(&answer["result"])["code"];
     assert_eq!(code, "UPSTREAM_UNAVAILABLE", "{answer}");
     assert_eq!(wire.ended().await.code(), Some(128 + Signal::ABORT.as_raw()));
     let record = record(&home(&dir), "die").await;
@@ -311,5 +311,36 @@ async fn wrap_writes_its_own_chain_beside_a_running_gate() {
         let surface = record["surface"].as_str().unwrap();
         let from_wrap = record["resource"].as_str().unwrap().starts_with("/wrap/");
         assert_eq!(surface == "wrap", from_wrap, "{record}");
+    }
+}
+
+/// Only one revision has batches. Each call in one is recorded, and the responses come in one array.
+#[tokio::test]
+async fn a_batch_passes_message_by_message_and_is_answered_together() {
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{}}},{"jsonrpc":"2.0","id":"p","method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},{"id":3}]"#;
+    for (version, is_allowed) in [("2025-03-26", true), ("2025-06-18", false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let server = scripted(dir.path(), "s", &tools(dir.path()));
+        let mut wire = wrapped(dir.path(), "s", &words(&server));
+        let hello = json!({"protocolVersion": version, "capabilities": {},
+                           "clientInfo": {"name": "wire", "version": "1"}});
+        wire.ask("hello", "initialize", hello).await;
+        wire.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        wire.say(batch).await;
+        let answer: Value = serde_json::from_str(&wire.hear().await).unwrap();
+        if !is_allowed {
+            assert_eq!(answer["error"]["code"], -32600, "{answer}");
+            continue;
+        }
+        let answers = answer.as_array().unwrap();
+        let of = |id: Value| answers.iter().find(|answer| answer["id"] == id).unwrap();
+        assert_eq!(answers.len(), 3, "{answer}");
+        assert!(
+            of(json!(1))["result"]["content"].is_array() && of(json!("p"))["result"].is_object()
+        );
+        assert_eq!(of(Value::Null)["error"]["code"], -32600, "{answer}");
+        let home = dir.path().join("home");
+        let kept = records_when(&home, |records| records.len() == 1).await;
+        assert_eq!(kept[0]["tool"], "read", "{kept:?}");
     }
 }

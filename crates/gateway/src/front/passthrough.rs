@@ -4,11 +4,11 @@
 
 mod shown;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use domain::json::{self, Object};
 use domain::tool::ToolName;
-use domain::{Code, Refusal};
+use domain::{Catalog, Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
@@ -33,6 +33,8 @@ pub(super) struct Passthrough {
     door: Door,
     shown: Arc<ShownVersion>,
     watching: OnceLock<()>,
+    /// Itself, for the task that watches the catalog.
+    this: Weak<Passthrough>,
 }
 
 /// The client's origin.
@@ -80,8 +82,14 @@ impl Passthrough {
     }
 
     fn new(session: Session, scope: ServerScope, door: Door) -> Arc<Passthrough> {
-        let (shown, watching) = (Arc::default(), OnceLock::new());
-        Arc::new(Passthrough { session, scope, door, shown, watching })
+        Arc::new_cyclic(|this| Passthrough {
+            session,
+            scope,
+            door,
+            shown: Arc::default(),
+            watching: OnceLock::new(),
+            this: this.clone(),
+        })
     }
 
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
@@ -94,6 +102,7 @@ impl Passthrough {
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => Ok(self.list(&incoming).await),
             "tools/call" => {
+                self.session.require_hello()?;
                 let request = ToolRequest::parse(&request)?;
                 let mut span = match &self.door {
                     Door::Open => self.session.span(Surface::Passthrough, &request, &incoming),
@@ -142,7 +151,13 @@ impl Passthrough {
             self.session.open_own(name, self.door.surface(), incoming).await;
         }
         let catalog = self.session.catalog();
-        self.shown.set(catalog.version(self.scope.server()));
+        let list = self.list_of(&catalog);
+        self.shown.set(catalog.version(self.scope.server()), &list);
+        list
+    }
+
+    /// Returns the tools of a catalog as the client is shown them.
+    fn list_of(&self, catalog: &Catalog) -> Raw {
         match &self.scope {
             ServerScope::All => catalog.all(&self.session.caller()).list.clone(),
             ServerScope::Server(name) => match catalog.server(name) {
@@ -150,6 +165,12 @@ impl Passthrough {
                 None => raw(r#"{"tools":[]}"#.to_owned()),
             },
         }
+    }
+
+    /// Reports whether the client must be notified of a change.
+    fn has_news(&self) -> bool {
+        let catalog = self.session.catalog();
+        self.shown.is_news(catalog.version(self.scope.server()), || self.list_of(&catalog))
     }
 
     fn tool(&self, name: &str) -> Option<ToolName> {
@@ -173,11 +194,12 @@ impl Passthrough {
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", request.name));
         let tool = self.tool(&request.name).ok_or_else(unknown)?;
         let arguments = match Object::parse(request.arguments.get()) {
-            Ok(Some(arguments)) => arguments,
-            Ok(None) => Object::empty(),
+            Ok(Some(arguments)) if request.has_arguments => arguments,
+            Ok(_) => Object::absent(),
             Err(error) => {
                 let message = format!("arguments are not valid JSON: {}", json::explain(&error));
-                return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
+                let refusal = Refusal::invalid_arguments(message);
+                return Ok(reply::passed(CallOutcome::Refused(refusal)));
             }
         };
         let asked = RequestedCall {
@@ -193,7 +215,7 @@ impl Passthrough {
         match self.session.relay(asked, request, incoming, trace).await {
             CallOutcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
-            outcome => Ok(reply::outcome(outcome)),
+            outcome => Ok(reply::passed(outcome)),
         }
     }
 
@@ -202,11 +224,10 @@ impl Passthrough {
         if self.watching.set(()).is_err() {
             return;
         }
-        let (gateway, session) = (self.session.gateway.clone(), self.session.id.clone());
-        let (shown, server) = (self.shown.clone(), self.scope.server().map(str::to_owned));
-        let now = move || gateway.catalog_of(Some(&session)).version(server.as_deref());
+        let (view, shown) = (self.this.clone(), self.shown.clone());
         let mut changes = self.session.gateway.changes();
-        shown.set_first(now());
+        let catalog = self.session.catalog();
+        shown.set_first(catalog.version(self.scope.server()), || self.list_of(&catalog));
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -216,7 +237,10 @@ impl Passthrough {
                     // closes.
                     _ = peer.closed() => return,
                 }
-                if shown.is_news(now()) {
+                let Some(has_news) = view.upgrade().map(|view| view.has_news()) else {
+                    return;
+                };
+                if has_news {
                     let told = peer.notify("notifications/tools/list_changed", None).await;
                     if told.is_err() {
                         return;

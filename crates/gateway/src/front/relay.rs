@@ -60,6 +60,7 @@ impl Session {
         let ctx = CallContext {
             deadline: Instant::now() + self.gateway.call_timeout(&call.tool.server),
             cancel: incoming.cancel.clone(),
+            reason: incoming.reason.clone(),
             progress: sink,
             log: None,
             ask_client: self.client(&incoming.peer, Some((&call, asked.questions))),

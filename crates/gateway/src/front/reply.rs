@@ -30,6 +30,19 @@ pub(super) fn refusal(refusal: &Refusal) -> Raw {
     }))
 }
 
+/// The member of `_meta` with the parts of a refusal, where a result is to look like the server's.
+const REFUSAL_META: &str = "countersign/error";
+
+/// A refusal on a pass-through surface. A client checks `structuredContent` against the tool's own
+/// output schema, and would reject the whole result, so that programs find the parts in `_meta`.
+fn passed_refusal(refusal: &Refusal) -> Raw {
+    to_raw(&json!({
+        "content": [{"type": "text", "text": refusal.message}],
+        "isError": true,
+        "_meta": {REFUSAL_META: refusal.to_json()["error"]},
+    }))
+}
+
 /// A refusal, and the result that reports it.
 pub(super) struct RefusedAnswer {
     pub(super) refusal: Box<Refusal>,
@@ -52,8 +65,17 @@ impl From<Refusal> for RefusedAnswer {
     }
 }
 
-/// Converts the outcome of a call to the result the agent gets.
+/// Converts the outcome of a two-key call to the result the agent gets.
 pub(super) fn outcome(outcome: CallOutcome) -> Raw {
+    answered(outcome, refusal)
+}
+
+/// Converts the outcome of a call on a pass-through surface.
+pub(super) fn passed(outcome: CallOutcome) -> Raw {
+    answered(outcome, passed_refusal)
+}
+
+fn answered(outcome: CallOutcome, refusal: impl FnOnce(&Refusal) -> Raw) -> Raw {
     match outcome {
         CallOutcome::Replied { reply, warnings, kept: RecordState::Committed }
             if warnings.is_empty() =>

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use domain::{Caller, Catalog};
 use mcp::ErrorObject;
-use mcp::error::OVERLOADED;
+use mcp::error::{INVALID_REQUEST, OVERLOADED};
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Raw, Request};
 use mcp::peer::{Peer, RequestContext};
@@ -41,6 +41,12 @@ impl Session {
             Some(profile) => Arc::new(caller.narrowed(profile.clone())),
             None => Arc::new(caller.barred()),
         }
+    }
+
+    /// Refuses what only an initialized client may do: before that, nobody knows who it is.
+    pub(super) fn require_hello(&self) -> Result<(), ErrorObject> {
+        let words = "nothing is executed before 'initialize'";
+        self.hello.get().map(drop).ok_or_else(|| ErrorObject::new(INVALID_REQUEST, words))
     }
 
     /// Counts a request of the client against the token's `rate_limit`.

@@ -11,8 +11,10 @@ use serde_json::value::RawValue;
 
 pub(super) struct ToolRequest {
     pub(super) name: String,
+    /// Empty if the client sent none.
     pub(super) arguments: Raw,
-    /// All parameters except name and arguments, `_meta` included.
+    pub(super) has_arguments: bool,
+    /// The other parameters, `_meta` included.
     pub(super) other: Vec<(String, Raw)>,
 }
 
@@ -34,16 +36,19 @@ impl ToolRequest {
                 name.len()
             )));
         }
-        let arguments = members.get("arguments").filter(|text| *text != "null").unwrap_or("{}");
+        let given = members.get("arguments").filter(|text| *text != "null");
+        let arguments = given.unwrap_or("{}");
         if !arguments.starts_with('{') {
             return Err(ErrorObject::invalid_params("tools/call: arguments must be an object"));
         }
         let other = members
             .iter()
-            .filter(|(name, _)| !matches!(*name, "name" | "arguments"))
+            // Tasks are not carried, so that a server must not be asked to answer with one.
+            .filter(|(name, _)| !matches!(*name, "name" | "arguments" | "task"))
             .map(|(name, value)| (name.to_owned(), raw(value.to_owned())))
             .collect();
-        Ok(ToolRequest { name, arguments: raw(arguments.to_owned()), other })
+        let has_arguments = given.is_some();
+        Ok(ToolRequest { name, arguments: raw(arguments.to_owned()), has_arguments, other })
     }
 
     /// Returns the client's token for progress notifications, as JSON.

@@ -1,6 +1,7 @@
 //! One server and its one client, with the gate in between: every message is forwarded byte for
 //! byte, in both directions and from the first one on; calls go through the pipeline on the way.
 
+mod batches;
 mod calls;
 mod in_flight;
 mod listing;

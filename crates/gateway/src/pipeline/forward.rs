@@ -40,6 +40,16 @@ pub(super) async fn forward(
                     Code::Cancelled,
                     format!("the call to '{}' was cancelled", call.tool),
                 ),
+                ProviderError::TooLarge => Refusal::new(
+                    Code::ResponseTooLarge,
+                    format!(
+                        "'{}' answered with more than {} MiB, which is not passed on; the call may \
+                         have taken effect",
+                        call.tool,
+                        mcp::limits::FRAME_BYTES_MAX >> 20
+                    ),
+                )
+                .with(json!({"bytes_max": mcp::limits::FRAME_BYTES_MAX})),
                 ProviderError::Protocol(fault) => Refusal::new(
                     Code::UpstreamError,
                     format!("'{}' returned an error: {}", call.tool, fault.message),

@@ -1,14 +1,16 @@
 //! The client's end of streamable HTTP: a [`Peer`] that sends its messages as POSTs. A request is
 //! one exchange that ends when its caller stops waiting; the server's unsolicited messages arrive
-//! over a standing stream.
+//! over a standing stream. A server that has lost the session is initialized again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
 use url::Url;
 
 use super::failure::HttpFailure;
@@ -17,7 +19,7 @@ use super::pool::PooledResponse as HttpResponse;
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
-use crate::message::{Frame, Message, Request, Response};
+use crate::message::{Frame, Message, Notification, Request, Response};
 use crate::peer::{
     ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, Trace, WeakPeer,
 };
@@ -44,6 +46,15 @@ pub enum ConnectError {
     Client(String),
 }
 
+const INITIALIZED: &str = "notifications/initialized";
+
+/// What a server may have changed while we had no session with it.
+const LISTS_CHANGED: [&str; 3] = [
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+];
+
 /// Creates the peer without connecting: the first message does that. Must be called within a
 /// runtime.
 pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, ConnectError> {
@@ -61,7 +72,9 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
         wire: wire.clone(),
         peer: OnceLock::new(),
         version: Arc::default(),
-        is_listening: AtomicBool::new(false),
+        is_listening: Arc::default(),
+        hello: OnceLock::new(),
+        renewing: tokio::sync::Mutex::default(),
     });
     let peer = Peer::new(outbox.clone(), service);
     let _ = outbox.peer.set(peer.downgrade());
@@ -78,7 +91,10 @@ struct PostOutbox {
     peer: OnceLock<WeakPeer>,
     /// The agreed version, for the DELETE after the peer is gone.
     version: Arc<OnceLock<Version>>,
-    is_listening: AtomicBool,
+    is_listening: Arc<AtomicBool>,
+    /// Our `initialize`, to be sent again if the server loses the session.
+    hello: OnceLock<Bytes>,
+    renewing: tokio::sync::Mutex<()>,
 }
 
 impl Outbox for PostOutbox {
@@ -92,7 +108,7 @@ impl Outbox for PostOutbox {
             match message {
                 Message::Request(request) => self.ask(&peer, request, None).await,
                 Message::Notification(ref notification) => {
-                    let is_ready = notification.method == "notifications/initialized";
+                    let is_ready = notification.method == INITIALIZED;
                     self.tell(&peer, message.to_line()).await?;
                     if is_ready {
                         self.listen(&peer);
@@ -143,13 +159,63 @@ impl PostOutbox {
         trace: Option<&Trace>,
     ) -> Result<(), ConnectionClosed> {
         let id = request.id.clone();
-        let Err(failure) = self.exchange(peer, request, trace).await else {
+        let opens_session = request.method == "initialize";
+        let line = Bytes::from(Message::from(request).to_line());
+        if opens_session {
+            let _ = self.hello.set(line.clone());
+        }
+        let session = self.wire.session_number();
+        let mut outcome = self.exchange(peer, (&id, opens_session), line.clone(), trace).await;
+        if matches!(outcome, Err(HttpFailure::SessionEnded)) && !opens_session {
+            // The server did not accept the request, so that sending it again repeats nothing.
+            outcome = match self.renew(peer, session).await {
+                Ok(()) => self.exchange(peer, (&id, false), line, trace).await,
+                Err(failure) => {
+                    tracing::debug!(%failure, "cannot begin another session");
+                    Err(HttpFailure::SessionEnded)
+                }
+            };
+        }
+        let Err(failure) = outcome else {
             return Ok(());
         };
         close_if_session_ended(peer, &failure);
-        let error = failure.into_refusal()?;
+        let error = match failure {
+            HttpFailure::TooLong => RequestError::TooLarge,
+            failure => RequestError::Refused(failure.into_refusal()?),
+        };
         if let Id::Number(id) = id {
-            peer.fail(id, RequestError::Refused(error));
+            peer.fail(id, error);
+        }
+        Ok(())
+    }
+
+    /// Begins another session with the same `initialize`, unless somebody else did so meanwhile.
+    /// The server may be another one now, so that its lists are read again.
+    async fn renew(&self, peer: &Peer, lost: u64) -> Result<(), HttpFailure> {
+        let _one_at_a_time = self.renewing.lock().await;
+        if self.wire.session_number() != lost {
+            return Ok(());
+        }
+        let (Some(hello), Some(version)) = (self.hello.get(), self.version(peer)) else {
+            return Err(HttpFailure::SessionEnded);
+        };
+        let response = self.wire.post_outside(hello.clone()).await?;
+        let headers = response.headers().clone();
+        let body = match ContentType::of(&response) {
+            ContentType::Json => read_body(response, limits::WELCOME_BYTES_MAX).await?,
+            ContentType::Events => first_message(response).await?,
+            other @ ContentType::Other(_) => return Err(other.into_failure()),
+        };
+        if agreed_version(&body) != Some(version) {
+            return Err(HttpFailure::BadAnswer("it agreed on another version".to_owned()));
+        }
+        self.wire.begin_session(&headers);
+        let initialized = Notification { method: INITIALIZED.to_owned(), params: None };
+        self.wire.post(Message::from(initialized).to_line().into(), Some(version), None).await?;
+        self.listen(peer);
+        for changed in LISTS_CHANGED {
+            peer.receive(Notification { method: changed.to_owned(), params: None }.into());
         }
         Ok(())
     }
@@ -157,21 +223,19 @@ impl PostOutbox {
     async fn exchange(
         &self,
         peer: &Peer,
-        request: Request,
+        (id, opens_session): (&Id, bool),
+        line: Bytes,
         trace: Option<&Trace>,
     ) -> Result<(), HttpFailure> {
-        let id = request.id.clone();
-        let opens_session = request.method == "initialize";
-        let line = Message::from(request).to_line();
         let response = self.wire.post(line, self.version(peer), trace).await?;
         if opens_session {
-            self.wire.keep_session(&response);
+            self.wire.begin_session(response.headers());
         }
         match ContentType::of(&response) {
             ContentType::Json => {
-                take_body(peer, &read_body(response, limits::FRAME_BYTES_MAX).await?, &id)
+                take_body(peer, &read_body(response, limits::FRAME_BYTES_MAX).await?, id)
             }
-            ContentType::Events => self.follow(peer, response, &id).await,
+            ContentType::Events => self.follow(peer, response, id).await,
             other @ ContentType::Other(_) => Err(other.into_failure()),
         }
     }
@@ -204,29 +268,31 @@ impl PostOutbox {
 
     /// Sends a notification or response of ours: the server accepts it, or it is lost.
     async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), ConnectionClosed> {
-        let post = self.wire.post(line, self.version(peer), None);
+        let post = self.wire.post(line.into(), self.version(peer), None);
         let taken = tokio::time::timeout(limits::HTTP_POST_TIMEOUT, post).await;
         match taken.unwrap_or(Err(HttpFailure::Timeout)) {
             Ok(_) => Ok(()),
-            Err(failure) => {
-                close_if_session_ended(peer, &failure);
-                Err(ConnectionClosed(failure.to_string()))
-            }
+            // It concerns a session that is gone; the next request begins another.
+            Err(HttpFailure::SessionEnded) => Ok(()),
+            Err(failure) => Err(ConnectionClosed(failure.to_string())),
         }
     }
 
-    /// Opens the standing stream, once. It ends with the peer and does not keep it alive.
+    /// Opens the standing stream, once in a session. It ends with the peer and does not keep it
+    /// alive.
     fn listen(&self, peer: &Peer) {
         if self.is_listening.swap(true, Ordering::SeqCst) {
             return;
         }
         let (wire, weak, closing) = (self.wire.clone(), peer.downgrade(), peer.closing());
-        let version = self.version(peer);
+        let (version, is_listening) = (self.version(peer), self.is_listening.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = closing.cancelled() => {}
                 failure = listen(&wire, &weak, version) => {
                     tracing::debug!(%failure, "no standing stream");
+                    let is_session_over = matches!(failure, HttpFailure::SessionEnded);
+                    is_listening.store(!is_session_over, Ordering::SeqCst);
                 }
             }
         });
@@ -310,6 +376,31 @@ async fn take_events(
         }
     }
     Ok(StreamEnd::ByServer)
+}
+
+/// Reads events until the first that holds a message.
+async fn first_message(response: HttpResponse) -> Result<Bytes, HttpFailure> {
+    let mut events = EventReader::new(response);
+    while let Some(event) = events.next().await? {
+        if !event.data.is_empty() {
+            return Ok(event.data.into());
+        }
+    }
+    Err(HttpFailure::NoResponse)
+}
+
+/// Returns the version that the response to `initialize` states.
+fn agreed_version(body: &[u8]) -> Option<Version> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Agreed {
+        protocol_version: String,
+    }
+    let Ok(Frame::Single(Message::Response(response))) = Frame::parse(body) else {
+        return None;
+    };
+    let agreed: Agreed = serde_json::from_str(response.outcome.ok()?.get()).ok()?;
+    Version::parse(&agreed.protocol_version)
 }
 
 fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), HttpFailure> {

@@ -2,7 +2,7 @@
 //! session needs and a limit on everything. Knows nothing of peers.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -26,37 +26,56 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) struct Outbound {
     target: HttpTarget,
+    session: Mutex<HttpSession>,
+}
+
+/// The session that the server assigned last.
+#[derive(Default)]
+struct HttpSession {
+    id: Option<HeaderValue>,
     /// The headers of a POST once the session is established, as it is for most messages.
-    settled: OnceLock<HeaderMap>,
-    session: OnceLock<HeaderValue>,
+    settled: Option<HeaderMap>,
+    /// The number of sessions so far.
+    number: u64,
 }
 
 impl Outbound {
     /// `headers` are sent with every request.
     pub(super) fn new(url: Url, headers: HeaderMap) -> Result<Self, String> {
         let target = HttpTarget::new(url, headers)?;
-        Ok(Outbound { target, settled: OnceLock::new(), session: OnceLock::new() })
+        Ok(Outbound { target, session: Mutex::default() })
     }
 
     /// Sends a message; returns the response once its status shows that the message was accepted.
     pub(super) async fn post(
         &self,
-        body: Vec<u8>,
+        body: Bytes,
         version: Option<Version>,
         trace: Option<&Trace>,
     ) -> Result<PooledResponse, HttpFailure> {
-        let mut headers = match version {
-            Some(_) => self.settled.get_or_init(|| self.post_headers(version)).clone(),
-            None => self.post_headers(None),
+        let mut headers = {
+            let mut session = self.session();
+            let HttpSession { id, settled, .. } = &mut *session;
+            match version {
+                Some(_) => {
+                    settled.get_or_insert_with(|| self.post_headers(id.as_ref(), version)).clone()
+                }
+                None => self.post_headers(id.as_ref(), None),
+            }
         };
         if let Some(trace) = trace {
             insert_trace(&mut headers, trace);
         }
-        self.send(Method::POST, headers, body.into()).await
+        self.send(Method::POST, headers, body).await
     }
 
-    fn post_headers(&self, version: Option<Version>) -> HeaderMap {
-        let mut headers = self.headers(version);
+    /// Sends a message that belongs to no session, as `initialize` does.
+    pub(super) async fn post_outside(&self, body: Bytes) -> Result<PooledResponse, HttpFailure> {
+        self.send(Method::POST, self.post_headers(None, None), body).await
+    }
+
+    fn post_headers(&self, session: Option<&HeaderValue>, version: Option<Version>) -> HeaderMap {
+        let mut headers = self.headers(session, version);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers
@@ -68,7 +87,7 @@ impl Outbound {
         version: Option<Version>,
         last_event_id: Option<&str>,
     ) -> Result<PooledResponse, HttpFailure> {
-        let mut headers = self.headers(version);
+        let mut headers = self.headers(self.session().id.as_ref(), version);
         headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
             headers.insert(LAST_EVENT_ID, id);
@@ -80,25 +99,35 @@ impl Outbound {
         }
     }
 
-    pub(super) fn keep_session(&self, response: &PooledResponse) {
-        if let Some(id) = response.headers().get(SESSION_ID) {
-            let mut id = id.clone();
-            id.set_sensitive(true);
-            let _ = self.session.set(id);
-        }
+    /// Begins the session that the server assigned with its response to `initialize`.
+    pub(super) fn begin_session(&self, response: &HeaderMap) {
+        let mut id = response.get(SESSION_ID).cloned();
+        id.iter_mut().for_each(|id| id.set_sensitive(true));
+        let mut session = self.session();
+        *session = HttpSession { id, settled: None, number: session.number + 1 };
+    }
+
+    /// Returns the number of the current session, which changes when another begins.
+    pub(super) fn session_number(&self) -> u64 {
+        self.session().number
     }
 
     /// Tells the server that the session is over, and ignores its response.
     pub(super) async fn end_session(&self, version: Option<Version>) {
-        if self.session.get().is_some() {
-            let delete = self.send(Method::DELETE, self.headers(version), Bytes::new());
-            let _ = tokio::time::timeout(limits::HTTP_DELETE_TIMEOUT, delete).await;
-        }
+        let Some(id) = self.session().id.clone() else {
+            return;
+        };
+        let delete = self.send(Method::DELETE, self.headers(Some(&id), version), Bytes::new());
+        let _ = tokio::time::timeout(limits::HTTP_DELETE_TIMEOUT, delete).await;
     }
 
-    fn headers(&self, version: Option<Version>) -> HeaderMap {
+    fn session(&self) -> MutexGuard<'_, HttpSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn headers(&self, session: Option<&HeaderValue>, version: Option<Version>) -> HeaderMap {
         let mut headers = self.target.headers().clone();
-        if let Some(session) = self.session.get() {
+        if let Some(session) = session {
             headers.insert(SESSION_ID, session.clone());
         }
         if let Some(version) = version {
@@ -113,6 +142,7 @@ impl Outbound {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<PooledResponse, HttpFailure> {
+        let has_session = headers.contains_key(SESSION_ID);
         let sent = self.target.send(method, headers, body).await;
         let response = sent.map_err(|cause| {
             let host = self.target.host().to_owned();
@@ -123,10 +153,23 @@ impl Outbound {
             status if status.is_redirection() => {
                 Err(HttpFailure::Redirect(self.target.elsewhere(&response)))
             }
-            StatusCode::NOT_FOUND if self.session.get().is_some() => Err(HttpFailure::SessionEnded),
-            status => Err(HttpFailure::Status { status, error: read_error(response).await }),
+            StatusCode::NOT_FOUND if has_session => Err(HttpFailure::SessionEnded),
+            status => {
+                let error = read_error(response).await;
+                let is_lost =
+                    status == StatusCode::BAD_REQUEST && error.as_ref().is_some_and(names_session);
+                if has_session && is_lost {
+                    return Err(HttpFailure::SessionEnded);
+                }
+                Err(HttpFailure::Status { status, error })
+            }
         }
     }
+}
+
+/// Reports whether an error is about the session: many servers answer 400 where 404 is meant.
+fn names_session(error: &ErrorObject) -> bool {
+    error.message.to_ascii_lowercase().contains("session")
 }
 
 /// Adds the trace headers. A state without its parent would be meaningless; a value not valid in a

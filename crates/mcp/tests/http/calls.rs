@@ -113,12 +113,22 @@ async fn a_client_that_closes_or_is_dropped_ends_its_session() {
     assert!(rig.sessions.is_empty());
 }
 
+/// As after a restart of the server: the client begins another session, and sends its request again.
 #[tokio::test]
-async fn a_session_that_the_server_forgot_closes_the_client() {
-    let rig = Rig::start().await;
-    let client = rig.client(Listener::new().0).await;
+async fn a_session_that_the_server_forgot_is_begun_anew() {
+    let mut rig = Rig::start().await;
+    let (listener, mut heard) = Listener::new();
+    let client = rig.client(listener).await;
+    soon(rig.ready.recv()).await.unwrap();
     rig.sessions.close_all("bye").await;
-    let error = client.request(ask("echo")).await.unwrap_err();
-    assert!(error.to_string().contains("the server ended the session"), "{error}");
-    assert!(client.is_closed());
+    let (first, second) = tokio::join!(client.request(ask("echo")), client.request(ask("echo")));
+    assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+    assert_eq!(rig.sessions.len(), 1, "one session for both");
+    assert!(!client.is_closed());
+    // The server may have other tools now.
+    assert_eq!(soon(heard.recv()).await.unwrap(), "notifications/tools/list_changed");
+    // What the server sends on its own arrives again.
+    let server = soon(rig.ready.recv()).await.unwrap();
+    server.notify("notifications/x", None).await.unwrap();
+    while soon(heard.recv()).await.unwrap() != "notifications/x" {}
 }

@@ -225,3 +225,58 @@ async fn a_login_within_the_url_is_sent_unless_a_header_says_otherwise() {
     soon(connect_to(url).notify("notifications/x", None)).await.unwrap();
     assert_eq!(logins.recv().await.unwrap(), (HeaderValue::from_static("Bearer hush"), host));
 }
+
+/// A response that is too large concerns its own request; the server goes on.
+#[tokio::test]
+async fn a_response_that_is_too_large_fails_only_its_request() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let router = axum::Router::new().route(
+        "/",
+        post(move |body: Bytes| async move {
+            let request: Value = serde_json::from_slice(&body).unwrap();
+            match count.fetch_add(1, Ordering::SeqCst) {
+                0 => strange("huge"),
+                _ => axum::Json(json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}))
+                    .into_response(),
+            }
+        }),
+    );
+    let peer = connect_to(format!("http://{}", serve(router).await));
+    let refused = soon(peer.request(ask("echo"))).await;
+    assert!(matches!(refused, Err(RequestError::TooLarge)), "{refused:?}");
+    assert!(soon(peer.request(ask("echo"))).await.is_ok());
+}
+
+/// Many servers answer 400 for a session that they do not know.
+#[tokio::test]
+async fn a_session_that_is_lost_with_status_400_is_begun_anew() {
+    let sessions = Arc::new(AtomicUsize::new(0));
+    let router = axum::Router::new().route(
+        "/",
+        post(move |headers: HeaderMap, body: Bytes| async move {
+            let request: Value = serde_json::from_slice(&body).unwrap();
+            let session = headers.get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+            let answer = |result: Value| {
+                axum::Json(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+            };
+            match (request["method"].as_str().unwrap(), session.as_deref()) {
+                ("initialize", None) => {
+                    let number = sessions.fetch_add(1, Ordering::SeqCst) + 1;
+                    let welcome = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                                         "serverInfo": {"name": "s", "version": "1"}});
+                    ([("mcp-session-id", number.to_string())], answer(welcome)).into_response()
+                }
+                ("tools/call", Some("2")) => answer(json!({})).into_response(),
+                ("notifications/initialized", _) => StatusCode::ACCEPTED.into_response(),
+                _ => {
+                    let error = json!({"jsonrpc": "2.0", "id": null, "error":
+                        {"code": -32000, "message": "Bad Request: No valid session ID provided"}});
+                    (StatusCode::BAD_REQUEST, axum::Json(error)).into_response()
+                }
+            }
+        }),
+    );
+    let peer = connect_to(format!("http://{}", serve(router).await));
+    crate::rig::greet(&peer).await;
+    soon(peer.request(ask("echo"))).await.unwrap();
+}

@@ -60,6 +60,15 @@ impl<'a> From<LedgerPlace<'a>> for AuditSource<'a> {
     }
 }
 
+/// A page of a chain's receipts, of which some were examined ahead.
+struct ReceiptPage<'a> {
+    chain_id: &'a str,
+    sql: &'a str,
+    /// The sequence of the last receipt before it.
+    after: i64,
+    ahead: Vec<(i64, ExaminedReceipt)>,
+}
+
 /// The facts that are known before the receipts are read.
 struct Outset<'a> {
     place: LedgerPlace<'a>,
@@ -142,7 +151,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Audits the receipts of a chain, and collects those whose records are gone.
+    /// Audits the receipts of a chain, and collects those whose records are gone. While a page of
+    /// them is compared with its rows, other threads examine the next one.
     fn audit_chain(
         &self,
         audit: &mut Audit,
@@ -151,39 +161,92 @@ impl Reader {
         (gone, each): (&mut GoneRecords, &mut impl FnMut()),
     ) -> Result<(), StoreError> {
         let sql = page_query(outset.tables);
-        let mut after = i64::MIN;
+        let mut page = ReceiptPage { chain_id, sql: &sql, after: i64::MIN, ahead: Vec::new() };
         loop {
-            let limit = i64::try_from(EXPORT_PAGE).unwrap_or(i64::MAX);
-            let mut count = 0;
-            self.pool.ask_in_passing(|db| {
-                let is_ours = outset.tables.is_ours;
-                let span = if is_ours { Some(RecordSpan::of(db)?) } else { None };
-                let mut ahead = match outset.threads {
-                    0 | 1 => Vec::new(),
-                    threads => examined_ahead(db, (chain_id, after), audit.trusted(), threads)?,
-                }
-                .into_iter();
-                let mut statement = db.prepare_cached(&sql)?;
-                let mut rows = statement.query((chain_id, after, limit))?;
-                while let Some(row) = rows.next()? {
-                    after = row.get(0)?;
-                    count += 1;
-                    let read = match ahead.next() {
-                        Some(examined) => audit.push_examined(chain_id, examined),
-                        None => audit.push_to(chain_id, &receipt_text(row, 1)?),
-                    };
-                    if let Some((read, span)) = read.zip(span) {
-                        let comparison = Comparison { chain_id, row, read: &read, span };
-                        comparison.tell(audit, gone, outset.now)?;
-                    }
-                    each();
-                }
-                Ok(())
-            })?;
-            if count < EXPORT_PAGE {
+            let (keys, after) = (audit.trusted().to_vec(), page.after);
+            let others = outset.threads.saturating_sub(1);
+            let (count, next) = std::thread::scope(|scope| {
+                let ahead = || self.examined_ahead(chain_id, after, &keys, others);
+                let next = (others > 0).then(|| scope.spawn(ahead));
+                let count = self.audit_page(audit, &mut page, outset, (&mut *gone, &mut *each));
+                (count, next.and_then(|next| next.join().ok()).and_then(Result::ok))
+            });
+            if count? < EXPORT_PAGE {
                 return Ok(());
             }
+            // What was not examined ahead is examined in its turn.
+            page.ahead = next.unwrap_or_default();
         }
+    }
+
+    /// Audits the receipts of one page, and returns their number.
+    fn audit_page(
+        &self,
+        audit: &mut Audit,
+        page: &mut ReceiptPage<'_>,
+        outset: &Outset<'_>,
+        (gone, each): (&mut GoneRecords, &mut impl FnMut()),
+    ) -> Result<usize, StoreError> {
+        let (chain_id, sql) = (page.chain_id, page.sql);
+        let ReceiptPage { after, ahead, .. } = page;
+        let mut ahead = std::mem::take(ahead).into_iter().peekable();
+        self.pool.ask_in_passing(|db| {
+            let mut count = 0;
+            let span = if outset.tables.is_ours { Some(RecordSpan::of(db)?) } else { None };
+            let mut statement = db.prepare_cached(sql)?;
+            let mut rows = statement.query((chain_id, *after, page_limit()))?;
+            while let Some(row) = rows.next()? {
+                *after = row.get(0)?;
+                count += 1;
+                let read = match ahead.next_if(|(sequence, _)| sequence == after) {
+                    Some((_, examined)) => audit.push_examined(chain_id, examined),
+                    None => audit.push_to(chain_id, &receipt_text(row, 1)?),
+                };
+                if let Some((read, span)) = read.zip(span) {
+                    let comparison = Comparison { chain_id, row, read: &read, span };
+                    comparison.tell(audit, gone, outset.now)?;
+                }
+                each();
+            }
+            Ok(count)
+        })
+    }
+
+    /// Examines the page of receipts after the one that follows `after`, on several threads.
+    fn examined_ahead(
+        &self,
+        chain_id: &str,
+        after: i64,
+        keys: &[PublicKey],
+        threads: usize,
+    ) -> Result<Vec<(i64, ExaminedReceipt)>, StoreError> {
+        let texts: Vec<(i64, String)> = self.pool.ask_in_passing(|db| {
+            let mut statement = db.prepare_cached(
+                "SELECT sequence, receipt_json FROM receipts
+                 WHERE chain_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3 OFFSET ?3",
+            )?;
+            let mut rows = statement.query((chain_id, after, page_limit()))?;
+            let mut texts = Vec::with_capacity(EXPORT_PAGE);
+            while let Some(row) = rows.next()? {
+                texts.push((row.get(0)?, receipt_text(row, 1)?.into_owned()));
+            }
+            Ok(texts)
+        })?;
+        let examine = |texts: &[(i64, String)]| -> Vec<(i64, ExaminedReceipt)> {
+            let examined = |(at, text): &(i64, String)| (*at, ExaminedReceipt::new(text, keys));
+            texts.iter().map(examined).collect()
+        };
+        let share = texts.len().div_ceil(threads).max(1);
+        Ok(std::thread::scope(|scope| {
+            let (own, others) = texts.split_at(share.min(texts.len()));
+            let others: Vec<_> =
+                others.chunks(share).map(|texts| scope.spawn(|| examine(texts))).collect();
+            let mut all = examine(own);
+            for other in others {
+                all.extend(other.join().unwrap_or_default());
+            }
+            all
+        }))
     }
 
     fn filed_head(&self, chain_id: &str, tables: Tables) -> Result<FiledHead, StoreError> {
@@ -272,38 +335,9 @@ impl Reader {
     }
 }
 
-/// Examines a page of receipts on several threads. It reads in the transaction of the page, so that
-/// the receipts are the same.
-fn examined_ahead(
-    db: &Connection,
-    (chain_id, after): (&str, i64),
-    keys: &[PublicKey],
-    threads: usize,
-) -> Result<Vec<ExaminedReceipt>, StoreError> {
-    let mut statement = db.prepare_cached(
-        "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND sequence > ?2
-         ORDER BY sequence LIMIT ?3",
-    )?;
-    let limit = i64::try_from(EXPORT_PAGE).unwrap_or(i64::MAX);
-    let mut rows = statement.query((chain_id, after, limit))?;
-    let mut texts = Vec::new();
-    while let Some(row) = rows.next()? {
-        texts.push(receipt_text(row, 0)?.into_owned());
-    }
-    let examine = |texts: &[String]| -> Vec<ExaminedReceipt> {
-        texts.iter().map(|text| ExaminedReceipt::new(text, keys)).collect()
-    };
-    let share = texts.len().div_ceil(threads).max(1);
-    Ok(std::thread::scope(|scope| {
-        let (own, others) = texts.split_at(share.min(texts.len()));
-        let others: Vec<_> =
-            others.chunks(share).map(|texts| (texts, scope.spawn(|| examine(texts)))).collect();
-        let mut all = examine(own);
-        for (texts, other) in others {
-            all.extend(other.join().unwrap_or_else(|_| examine(texts)));
-        }
-        all
-    }))
+/// Returns the number of receipts that are read at a time.
+fn page_limit() -> i64 {
+    i64::try_from(EXPORT_PAGE).unwrap_or(i64::MAX)
 }
 
 /// Returns the text of a receipt, with replacements for what is not UTF-8.

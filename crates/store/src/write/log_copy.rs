@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::database::FILE;
 use crate::error::StoreError;
-use crate::limits::{LOG_COPY_BYTES, LOG_COPY_EVERY};
+use crate::limits::{LOG_COPY_BYTES, LOG_COPY_EVERY, LOG_COPY_PASSES_MAX};
 
 /// The copying thread, which ends when this is dropped.
 pub(crate) struct LogCopy {
@@ -53,9 +53,23 @@ fn run(file: &Path, log: &PathBuf, ended: &Receiver<()>) {
         if db.is_none() {
             db = Connection::open(file).ok();
         }
-        // If it fails now it is done later, at worst by the writer.
         if let Some(db) = &db {
-            let _ = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            copy(db);
         }
+    }
+}
+
+/// Copies the log until nothing was added to it meanwhile. Only then does the writer begin it anew;
+/// otherwise it would grow until the writer has to copy it, and calls would wait for that. What
+/// fails now is done later.
+fn copy(db: &Connection) {
+    let mut copied = None;
+    for _ in 0..LOG_COPY_PASSES_MAX {
+        let pages: Option<i64> =
+            db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).ok();
+        if pages.is_none() || pages == copied {
+            return;
+        }
+        copied = pages;
     }
 }

@@ -18,7 +18,7 @@ async fn done(client: &mut Foreign, operation: &str, tool: &str, args: Value) ->
 async fn refused(client: &mut Foreign, operation: &str, tool: &str, args: Value) {
     let result = client.use_tool(operation, tool, args).await;
     assert_eq!(result["isError"], true, "{tool}: {result}");
-    let error = &result["structuredContent"]["error"];
+    let error = testkit::client::refusal(&result);
     assert_eq!(error["code"], "SERVER_MISMATCH", "{tool}: {result}");
     let message =
         format!("Tool '{tool}' is marked destructive by server, use call_tool_destructive");

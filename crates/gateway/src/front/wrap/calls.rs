@@ -18,7 +18,6 @@ use provider::{
 };
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::front::reply;
@@ -45,8 +44,13 @@ impl Relay {
         let forwarded = ForwardedCall { line, answer: answered };
         self.running.spawn(async move {
             let id = request.id.clone();
-            if let Some(line) = relay.call(request, forwarded, cancel, &raw_answer).await {
-                relay.send_client(line).await;
+            match relay.call(request, forwarded, cancel, &raw_answer).await {
+                Some(line) => relay.respond(&id, line).await,
+                None => {
+                    if let Some(line) = relay.batches.leave_out(&id) {
+                        relay.send_client(line).await;
+                    }
+                }
             }
             relay.calls.remove(&id);
         });
@@ -91,7 +95,7 @@ impl Relay {
             CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => {
                 Err(ErrorObject::invalid_params(unknown))
             }
-            outcome => Ok(reply::outcome(outcome)),
+            outcome => Ok(reply::passed(outcome)),
         };
         Some(line(id, answer))
     }
@@ -133,12 +137,9 @@ impl Relay {
             RequestOrigin { surface: Surface::Wrap, session: Some(&self.session), id: &request_id };
         let mut span = self.gateway.request_span(&requested, parsed.trace(None));
         let ctx = CallContext {
-            deadline: Instant::now() + WRAP_CALL_MAX,
             cancel,
-            progress: None,
-            log: None,
-            ask_client: None,
             trace: span.trace().clone(),
+            ..CallContext::within(WRAP_CALL_MAX)
         };
         let id = call.id.clone();
         self.handover.put(id.clone(), forwarded);
@@ -205,7 +206,7 @@ impl ToolProvider for WrappedProvider {
             let outcome = tokio::select! {
                 answer = answer => match answer {
                     Ok(Ok(result)) => Ok(Reply { result }),
-                    Ok(Err(error)) => Err(ProviderError::Protocol(error)),
+                    Ok(Err(error)) => Err(error),
                     Err(_) => Err(gone()),
                 },
                 () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),

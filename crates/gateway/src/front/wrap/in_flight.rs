@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use mcp::message::Raw;
 use mcp::{ErrorObject, Id};
+use provider::ProviderError;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +18,7 @@ pub(super) struct CallsInFlight(Mutex<HashMap<Id, CallInFlight>>);
 
 pub(super) struct CallInFlight {
     pub(super) cancel: CancellationToken,
-    pub(super) answer: oneshot::Sender<Result<Raw, ErrorObject>>,
+    pub(super) answer: oneshot::Sender<Result<Raw, ProviderError>>,
     /// The response line, unchanged.
     pub(super) line: Arc<OnceLock<Bytes>>,
 }
@@ -49,8 +50,17 @@ impl CallsInFlight {
         };
         let _ = call.line.set(line);
         // The call may have been cancelled; then nothing waits for the response.
-        let _ = call.answer.send(outcome);
+        let _ = call.answer.send(outcome.map_err(ProviderError::Protocol));
         None
+    }
+
+    /// Fails a call whose response was too large; reports whether there is such a call.
+    pub(super) fn fail_as_too_large(&self, id: &Id) -> bool {
+        let Some(call) = self.lock().remove(id) else {
+            return false;
+        };
+        let _ = call.answer.send(Err(ProviderError::TooLarge));
+        true
     }
 
     pub(super) fn cancel(&self, id: &Id) {
@@ -76,7 +86,7 @@ impl CallsInFlight {
 /// A call as the provider forwards it: the client's bytes, and the channel for the response.
 pub(super) struct ForwardedCall {
     pub(super) line: Bytes,
-    pub(super) answer: oneshot::Receiver<Result<Raw, ErrorObject>>,
+    pub(super) answer: oneshot::Receiver<Result<Raw, ProviderError>>,
 }
 
 /// Calls that the pipeline has not handed over yet, by record id.

@@ -10,13 +10,17 @@ use mcp::error::INVALID_REQUEST;
 use mcp::limits::CLIENT_NAME_BYTES_MAX;
 use mcp::lines::{Line, LineReader};
 use mcp::message::{BadFrame, Frame, Message, Request, Response};
+use mcp::version::Version;
+use mcp::{ErrorObject, Id};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Gateway;
+use crate::front::wrap::batches::Batches;
 use crate::front::wrap::in_flight::{CallsInFlight, Handover};
 use crate::front::wrap::listing::Listings;
 
@@ -37,6 +41,10 @@ pub(super) struct Relay {
     to_client: Outlet,
     to_server: Outlet,
     pub(super) calls: CallsInFlight,
+    pub(super) batches: Batches,
+    /// The id of the client's `initialize`, until it is answered.
+    greeting: Mutex<Option<Id>>,
+    version: OnceLock<Version>,
     pub(super) handover: Handover,
     pub(super) listings: Listings,
     pub(super) running: TaskTracker,
@@ -60,6 +68,9 @@ impl Relay {
             to_client: Outlet::new(to_client),
             to_server: Outlet::new(to_server),
             calls: CallsInFlight::default(),
+            batches: Batches::default(),
+            greeting: Mutex::default(),
+            version: OnceLock::new(),
             handover: Handover::default(),
             listings,
             running: TaskTracker::new(),
@@ -72,7 +83,7 @@ impl Relay {
         while let Ok(Some(line)) = reader.next().await {
             let refused = match line {
                 Line::Whole(line) => self.from_client(trimmed(line.freeze())).await,
-                Line::TooLong => Err(BadFrame::new(INVALID_REQUEST, "the message is too long")),
+                Line::TooLong(_) => Err(BadFrame::new(INVALID_REQUEST, "the message is too long")),
             };
             if let Err(bad) = refused {
                 self.answer(bad.into_response()).await;
@@ -86,8 +97,59 @@ impl Relay {
             return Ok(());
         }
         match Frame::parse(&line)? {
-            Frame::Single(Message::Request(request)) => self.request(request, line).await?,
-            Frame::Single(Message::Notification(notification)) => {
+            Frame::Single(message) => self.message_of_client(message, line).await,
+            Frame::Batch(parts) if self.version.get().is_some_and(|it| it.allows_batches()) => {
+                self.batch_of_client(parts, &line).await
+            }
+            Frame::Batch(_) => {
+                let words = "batches are only allowed in protocol 2025-03-26";
+                Err(BadFrame::new(INVALID_REQUEST, words))
+            }
+        }
+    }
+
+    /// Passes the messages of a batch one by one, each with its own text.
+    async fn batch_of_client(
+        self: &Arc<Self>,
+        parts: Vec<Result<Message, BadFrame>>,
+        line: &[u8],
+    ) -> Result<(), BadFrame> {
+        let texts: Vec<&RawValue> = serde_json::from_slice(line)
+            .map_err(|_| BadFrame::new(INVALID_REQUEST, "the batch is not an array"))?;
+        let mut requests = Vec::new();
+        let mut known = Vec::new();
+        let mut messages = Vec::new();
+        for (part, text) in parts.into_iter().zip(texts) {
+            match part {
+                Ok(message) => {
+                    if let Message::Request(request) = &message {
+                        requests.push(request.id.clone());
+                    }
+                    messages.push((message, Bytes::copy_from_slice(text.get().as_bytes())));
+                }
+                Err(bad) => known.push(Message::from(bad.into_response()).to_line().into()),
+            }
+        }
+        let opened = self.batches.open(&requests, known);
+        if let Some(line) = opened.map_err(|words| BadFrame::new(INVALID_REQUEST, words))? {
+            self.send_client(line).await;
+        }
+        for (message, line) in messages {
+            if let Err(bad) = self.message_of_client(message, line).await {
+                self.answer(bad.into_response()).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn message_of_client(
+        self: &Arc<Self>,
+        message: Message,
+        line: Bytes,
+    ) -> Result<(), BadFrame> {
+        match message {
+            Message::Request(request) => self.request(request, line).await?,
+            Message::Notification(notification) => {
                 self.send_server(line).await;
                 match notification.method.as_str() {
                     "notifications/initialized" => self.list().await,
@@ -95,13 +157,7 @@ impl Relay {
                     _ => {}
                 }
             }
-            Frame::Single(Message::Response(_)) => self.send_server(line).await,
-            Frame::Batch(_) => {
-                return Err(BadFrame::new(
-                    INVALID_REQUEST,
-                    "batches are not forwarded: send one message per line",
-                ));
-            }
+            Message::Response(_) => self.send_server(line).await,
         }
         Ok(())
     }
@@ -122,8 +178,11 @@ impl Relay {
         while let Ok(Some(line)) = reader.next().await {
             match line {
                 Line::Whole(line) => self.from_server(trimmed(line.freeze())).await,
-                Line::TooLong => {
-                    tracing::warn!(server = %self.name, "dropped a message that is too long")
+                Line::TooLong(answered) => {
+                    tracing::warn!(server = %self.name, "dropped a message that is too long");
+                    if let Some(id) = answered {
+                        self.fail_as_too_large(id).await;
+                    }
                 }
             }
         }
@@ -148,10 +207,23 @@ impl Relay {
         }
     }
 
+    /// Ends a request whose response is too large to be passed on.
+    async fn fail_as_too_large(&self, id: Id) {
+        let error = ErrorObject::internal("the server's response is too large");
+        if self.listings.is_ours(&id) {
+            let _ = self.listings.take_ours(&id, Err(error));
+        } else if !self.calls.fail_as_too_large(&id) {
+            self.answer(Response { id: Some(id), outcome: Err(error) }).await;
+        }
+    }
+
     async fn response(self: &Arc<Self>, response: Response, line: Bytes) {
         let Some(id) = &response.id else {
             return self.send_client(line).await;
         };
+        if self.greeting().take_if(|greeting| greeting == id).is_some() {
+            self.note_version(&response);
+        }
         if self.listings.is_ours(id) {
             if let Some(next) = self.listings.take_ours(id, response.outcome) {
                 self.send_server(next).await;
@@ -164,8 +236,25 @@ impl Relay {
             return self.answer(Response { id: response.id, outcome: Ok(shown) }).await;
         }
         if let Some(line) = self.calls.answer(id, response.outcome, line) {
-            self.send_client(line).await;
+            self.respond(id, line).await;
         }
+    }
+
+    fn note_version(&self, response: &Response) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Welcome {
+            protocol_version: String,
+        }
+        let welcome = response.outcome.as_ref().ok();
+        let welcome = welcome.and_then(|it| serde_json::from_str::<Welcome>(it.get()).ok());
+        if let Some(version) = welcome.and_then(|it| Version::parse(&it.protocol_version)) {
+            let _ = self.version.set(version);
+        }
+    }
+
+    fn greeting(&self) -> MutexGuard<'_, Option<Id>> {
+        self.greeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests the server's tool list, so that calls can be checked against it.
@@ -184,6 +273,7 @@ impl Relay {
         struct ClientInfo {
             name: String,
         }
+        *self.greeting() = Some(request.id.clone());
         let params = request.params.as_deref();
         let params = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok());
         if let Some(Params { client_info: ClientInfo { name } }) = params {
@@ -192,7 +282,19 @@ impl Relay {
     }
 
     async fn answer(&self, response: Response) {
-        self.send_client(Message::from(response).to_line().into()).await;
+        let id = response.id.clone();
+        let line = Message::from(response).to_line().into();
+        match id {
+            Some(id) => self.respond(&id, line).await,
+            None => self.send_client(line).await,
+        }
+    }
+
+    /// Sends the client a response, or keeps it for the rest of its batch.
+    pub(super) async fn respond(&self, id: &Id, line: Bytes) {
+        if let Some(line) = self.batches.take(id, line) {
+            self.send_client(line).await;
+        }
     }
 
     pub(super) async fn send_client(&self, line: Bytes) {
