@@ -1,7 +1,7 @@
 //! The callers that may use a route.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum RouteAccess {
     /// Anyone who reaches the listener. These routes report only whether the gate works and serve
     /// the page's files, which hold no user data.
     Anyone,

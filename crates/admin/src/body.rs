@@ -157,6 +157,12 @@ pub(crate) fn not_json(error: &serde_json::Error) -> String {
     format!("the body is not valid JSON: {}", json::explain(error))
 }
 
+/// Reads a member as the arguments of a call.
+pub(crate) fn object(name: &str, value: &Value) -> Result<json::Object, Refusal> {
+    let parsed = json::Object::parse(&value.to_string()).ok().flatten();
+    parsed.ok_or_else(|| wrong(name, "must be an object", value))
+}
+
 pub(crate) fn required(name: &'static str) -> Refusal {
     invalid(format!("{name} is required")).with(json!({"field": name}))
 }

@@ -1,11 +1,11 @@
 //! Records as a table for spreadsheets.
 
 use domain::trust::visible;
-use store::read::Record;
+use store::read::{Record, RecordedTouch};
 
 use crate::view::{milliseconds, moment};
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 24] = [
     "id",
     "timestamp",
     "type",
@@ -28,6 +28,8 @@ const COLUMNS: [&str; 22] = [
     "target_resource",
     "session_id",
     "receipt_id",
+    "targets",
+    "target_basis",
 ];
 
 pub(crate) fn head() -> String {
@@ -39,6 +41,7 @@ pub(crate) fn line(out: &mut String, record: &Record) {
     let target = record.target.as_ref();
     let duration = record.duration.map(|duration| milliseconds(duration).to_string());
     let timestamp = moment(record.timestamp);
+    let targets = targets(record);
     let cells: [Option<&str>; COLUMNS.len()] = [
         Some(&record.id),
         Some(&timestamp),
@@ -62,6 +65,8 @@ pub(crate) fn line(out: &mut String, record: &Record) {
         target.map(|target| target.resource.as_str()),
         record.session_id.as_deref(),
         record.receipt_id.as_deref(),
+        Some(&targets),
+        record.target_basis.as_deref(),
     ];
     for (index, cell) in cells.into_iter().enumerate() {
         if index > 0 {
@@ -70,6 +75,14 @@ pub(crate) fn line(out: &mut String, record: &Record) {
         push_cell(out, cell.unwrap_or_default());
     }
     out.push_str("\r\n");
+}
+
+/// Lists all targets in one cell, as `access system resource`.
+fn targets(record: &Record) -> String {
+    let one = |touch: &RecordedTouch| {
+        format!("{} {} {}", touch.access.as_str(), touch.system, touch.resource)
+    };
+    record.targets.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Writes a cell, with hidden characters visible. One that a spreadsheet would run as a formula is

@@ -27,7 +27,9 @@ use crate::answer::Refused;
 use crate::events::standing::{News, Standing};
 use crate::ledger::off_thread;
 use crate::run;
-use crate::view::{ActivityEvent, ActivityRecord, LedgerState, RunEntry, RunEvent, StepEntry};
+use crate::view::{
+    ActivityEvent, ActivityRecord, ContentionEvent, LedgerState, RunEntry, RunEvent, StepEntry,
+};
 
 /// The number of changes in one chunk of the stream.
 const PIECE_CHANGES: usize = 100;
@@ -174,6 +176,9 @@ fn change_event((number, change): &(i64, LedgerChange)) -> String {
     match change {
         LedgerChange::Record(found) => event("activity", Some(*number), &activity(found)),
         LedgerChange::Run(run) => event("run", Some(*number), &run_event(run, None)),
+        LedgerChange::Meeting(met) => {
+            event("contention", Some(*number), &ContentionEvent::from(&**met))
+        }
         LedgerChange::Step(run, step) => event("run", Some(*number), &run_event(run, Some(step))),
     }
 }

@@ -9,6 +9,7 @@ mod body;
 mod call;
 mod contention;
 mod copy;
+mod coverage;
 mod csv;
 mod decision;
 mod document;

@@ -12,7 +12,7 @@ use utoipa::openapi::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Access;
+use crate::access::RouteAccess;
 use crate::answer;
 use crate::view::{ErrorAnswer, words};
 
@@ -176,17 +176,17 @@ impl Operation {
     pub(crate) fn build(
         self,
         id: &str,
-        access: Access,
+        access: RouteAccess,
     ) -> (utoipa::openapi::path::Operation, Schemas) {
         let tag = id.split("::").next().unwrap_or_default().to_owned();
         let whole = match access {
-            Access::Anyone | Access::Code => self,
-            Access::Admin => {
+            RouteAccess::Anyone | RouteAccess::Code => self,
+            RouteAccess::Admin => {
                 self.refuses(&[Code::Unauthorized, Code::InvalidRequest, Code::TooManyRequests])
             }
         };
         let mut builder = whole.builder.operation_id(Some(id.replace("::", "_"))).tag(tag);
-        if access == Access::Admin {
+        if access == RouteAccess::Admin {
             builder = builder.security(SecurityRequirement::new(ADMIN_KEY, [""; 0]));
         }
         for (status, response) in whole.answers {

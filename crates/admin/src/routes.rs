@@ -6,13 +6,13 @@ use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
 use domain::Code;
 
-pub use crate::access::Access;
+pub use crate::access::RouteAccess;
 use crate::ledger::{PageQuery, SpanQuery};
 use crate::operation::Operation;
 use crate::view::{self, words};
 use crate::{
-    Admin, activity, call, contention, copy, events, metrics, openapi, page, probe, receipt, run,
-    server, status, token, tool,
+    Admin, activity, call, contention, copy, coverage, events, metrics, openapi, page, probe,
+    receipt, run, server, status, token, tool,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Route {
     pub method: &'static str,
     /// The path; parts in braces match any text.
     pub path: &'static str,
-    pub access: Access,
+    pub access: RouteAccess,
     /// The name of the handler function.
     pub(crate) handler: &'static str,
     pub(crate) described: fn() -> Operation,
@@ -34,7 +34,7 @@ macro_rules! routes {
             const $name: &[Route] = &[$(Route {
                 method: stringify!($method),
                 path: $path,
-                access: Access::$access,
+                access: RouteAccess::$access,
                 handler: stringify!($answer),
                 described: || $described,
             }),*];
@@ -218,6 +218,11 @@ routes! {
                 .body::<view::ToolApproval>()
                 .gives::<view::ApprovedTool>("The approved items")
                 .refuses(APPROVAL),
+        POST "/api/v1/tools/{server}/{tool}/targets" tool::targets::find =>
+            of_tool("Names the resources that a call would touch, without making it")
+                .body::<view::TriedCall>()
+                .gives::<view::TriedTargets>("The resources")
+                .refuses(&[Code::NotFound]),
         POST "/api/v1/tools/{server}/{tool}/enable" tool::change::enable =>
             of_tool("Enables a tool for all callers")
                 .gives::<view::SwitchedTool>("The tool")
@@ -323,6 +328,19 @@ routes! {
                 .queries::<contention::ContentionQuery>()
                 .queries::<SpanQuery>()
                 .gives::<view::ContentionGraph>("The contention graph")
+                .refuses(LEDGER),
+        GET "/api/v1/contention/{id}" contention::explain =>
+            Operation::new("Tells how two agents met, in sentences")
+                .path("id", "The id of an edge.")
+                .queries::<contention::ContentionQuery>()
+                .queries::<SpanQuery>()
+                .gives::<view::ContentionStory>("The edge and its story")
+                .refuses(LEDGER_LOOKUP),
+        GET "/api/v1/targets/coverage" coverage::show =>
+            Operation::new("Counts the calls that had a target, by server, tool and rule")
+                .queries::<coverage::CoverageQuery>()
+                .queries::<SpanQuery>()
+                .gives::<view::CoverageList>("The counts")
                 .refuses(LEDGER),
         GET "/api/v1/runs" run::list =>
             Operation::new("Lists workflow runs, newest first")

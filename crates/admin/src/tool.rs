@@ -1,6 +1,7 @@
 //! `GET /tools`: every tool of every server, and the reason one cannot be called.
 
 pub(crate) mod change;
+pub(crate) mod targets;
 
 use axum::Json;
 use axum::extract::State;
@@ -21,7 +22,7 @@ use crate::form::{self, form};
 use crate::ledger::{limit, one_of};
 use crate::review::{self, Review};
 use crate::server::change::kind;
-use crate::view::{SwitchedTool, ToolEntry, ToolList, ToolReview, Verbatim, words};
+use crate::view::{SwitchedTool, TargetPlanRule, ToolEntry, ToolList, ToolReview, Verbatim, words};
 
 /// The maximum number of search results; a list without a query holds every tool.
 const SEARCH_RESULTS_MAX: usize = 100;
@@ -109,8 +110,16 @@ pub(crate) async fn show(
         definition: Some(Verbatim::of(review.text)),
         visible: Some(review.visible()),
         fingerprint: Some(review.fingerprint),
+        targets: Some(plan(server, tool)),
         ..Match { server, tool, score: None }.entry()
     }))))
+}
+
+/// Returns the rules that name the resources of the tool's calls.
+fn plan(server: &Server, tool: &Tool) -> Vec<TargetPlanRule> {
+    let plan = server.listing.plan(&tool.name);
+    let steps = plan.map(|plan| plan.targets.steps()).unwrap_or_default();
+    steps.into_iter().map(TargetPlanRule::from).collect()
 }
 
 async fn show_item(

@@ -6,6 +6,7 @@
 mod activity;
 mod call;
 mod contention;
+mod coverage;
 mod document;
 mod error;
 mod event;
@@ -15,6 +16,7 @@ mod run;
 mod server;
 mod status;
 mod summary;
+mod target;
 mod time;
 mod token;
 mod tool;
@@ -22,10 +24,14 @@ mod verbatim;
 pub(crate) mod words;
 
 pub use activity::{
-    ActivityPage, ActivityRecord, CallMetadata, CallingAgent, DeclaredIntent, TouchedResource,
+    ActivityPage, ActivityRecord, CallMetadata, CallingAgent, DeclaredIntent, ResourceTouch,
+    TouchedResource,
 };
 pub use call::{CallAnswer, CallIntent, CallRequest};
-pub use contention::{ContentionEdge, ContentionGraph, ContentionNode};
+pub use contention::{
+    ContentionEdge, ContentionEvent, ContentionGraph, ContentionNode, ContentionStory, MeetingSide,
+};
+pub use coverage::{BasisCount, CoverageList, ServerCoverage, ToolCoverage};
 pub use document::OpenApiDocument;
 pub use error::{ErrorAnswer, ErrorDetail};
 pub use event::{ActivityEvent, EventData, RunEvent, ServerEvent, StreamEvent, ToolEvent};
@@ -46,6 +52,7 @@ pub use summary::{
     ActivitySummary, AgentCounts, DurationPercentiles, IntentCounts, ServerCounts, TimeBucket,
     ToolCounts,
 };
+pub use target::{TargetPlanRule, TriedCall, TriedTarget, TriedTargets};
 pub(crate) use time::{lasted, milliseconds, moment};
 pub use token::{NewToken, RevokedToken, TokenEntry, TokenList};
 pub use tool::{ApprovedTool, SwitchedTool, ToolApproval, ToolEntry, ToolList, ToolReview};

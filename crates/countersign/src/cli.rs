@@ -1,11 +1,13 @@
 //! The words of the command line, and nothing of what they do.
 
 mod activity;
+mod contention;
 mod ledger;
 mod plugin;
 mod receipt;
 mod run;
 mod runs;
+mod targets;
 mod token;
 mod tools;
 mod upstream;
@@ -14,16 +16,19 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use domain::ledger::contention::ContentionKind;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, LedgerFile, Rows, Span, Watch, WatchFormat};
+pub(crate) use contention::{Contention, ContentionSearch, ContentionVerb};
 pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
 pub(crate) use runs::Runs;
+pub(crate) use targets::Targets;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
 pub(crate) use upstream::{Add, Upstream};
@@ -37,9 +42,7 @@ const LAST: usize = 900;
     version,
     arg_required_else_help = true,
     about = "Control and record the tool calls of AI agents",
-    after_help = "Examples:\n  \
-        countersign serve                      start the gate and print how to connect an agent\n  \
-        countersign run --provider claude --prompt \"Fix the failing test\"\n\n\
+    after_help = "Start with 'countersign serve', which prints how to connect an agent.\n\n\
         Exit codes: 0 success, 1 bad input, 2 bad config, 3 call failed, 4 system error"
 )]
 pub(crate) struct Cli {
@@ -59,11 +62,13 @@ pub(crate) struct Cli {
 #[derive(Args, Clone)]
 pub(crate) struct Locations {
     /// Config file [default: $XDG_CONFIG_HOME/countersign/config.json]
-    #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE", display_order = LAST)]
+    #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE", display_order = LAST,
+        value_parser = any_path())]
     pub(crate) config: Option<PathBuf>,
 
     /// Folder of keys and records [default: $XDG_DATA_HOME/countersign]
-    #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR", display_order = LAST)]
+    #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR", display_order = LAST,
+        value_parser = any_path())]
     pub(crate) home: Option<PathBuf>,
 
     /// A config file in the folder has no say.
@@ -72,16 +77,27 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
-    /// Treats a variable that is set to nothing as one that is not set.
-    pub(crate) fn without_empty_variables(mut self) -> Locations {
-        for (variable, path) in
-            [("COUNTERSIGN_CONFIG", &mut self.config), ("COUNTERSIGN_HOME", &mut self.home)]
-        {
-            let is_empty = std::env::var_os(variable).is_some_and(|value| value.is_empty());
-            path.take_if(|path| is_empty && path.as_os_str().is_empty());
+    /// Treats a variable that is set to nothing as one that is not set; an empty argument is a
+    /// mistake.
+    pub(crate) fn without_empty_variables(mut self) -> Result<Locations, clap::Error> {
+        for (variable, flag, path) in [
+            ("COUNTERSIGN_CONFIG", "--config", &mut self.config),
+            ("COUNTERSIGN_HOME", "--home", &mut self.home),
+        ] {
+            let is_unset = std::env::var_os(variable).is_some_and(|value| value.is_empty());
+            let empty = path.take_if(|path| path.as_os_str().is_empty());
+            if empty.is_some() && !is_unset {
+                let words = format!("{flag}: the path is empty\n");
+                return Err(Cli::command().error(ErrorKind::InvalidValue, words));
+            }
         }
-        self
+        Ok(self)
     }
+}
+
+/// Accepts any path, an empty one too.
+fn any_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,6 +146,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Tools,
     },
+    /// Show which resources the calls of a tool touch
+    Targets {
+        #[command(subcommand)]
+        verb: Targets,
+    },
     /// List, add, approve, enable and disable MCP servers
     Upstream {
         #[command(subcommand)]
@@ -177,10 +198,12 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         countersign contention                          accesses within one hour of each other\n  \
         countersign contention --since 30d              look back further than seven days\n  \
-        countersign contention --window 10m --kind stale-read\n\n\
-        Without --since or --until, only the last seven days are examined.\n\
-        write-write: both agents wrote. read-write: one agent read what the other wrote.\n\
-        stale-read: an agent read, another wrote, and the first wrote without reading again.")]
+        countersign contention --window 10m --kind stale-read\n  \
+        countersign contention explain 3f9c01d2aa47     how two agents met, in sentences\n\n\
+        --window is the longest time between two accesses that count as a meeting. How far back\n\
+        to look is another matter: the last seven days, unless --since or --until is given.\n\
+        Kinds: stale-read, wrote after an outdated read; write-write, both wrote; read-write, one\n\
+        read, the other wrote; unknown, one or both may have written; read-read, both only read.")]
     Contention(Contention),
     /// Record an action of Claude Code's own tools, from a hook event on stdin
     #[command(
@@ -355,34 +378,6 @@ pub(crate) enum Keys {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-}
-
-#[derive(Args)]
-pub(crate) struct Contention {
-    /// Longest time between two accesses, such as 10m or 2h [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = activity::duration)]
-    pub(crate) window: Option<String>,
-
-    /// Only resources of this system: a server name or 'filesystem'
-    #[arg(long, value_name = "NAME")]
-    pub(crate) system: Option<String>,
-
-    /// Only contention of this kind
-    #[arg(long, value_parser = activity::words(&ContentionKind::ALL, ContentionKind::as_str))]
-    pub(crate) kind: Option<String>,
-
-    /// Include resources that both agents only read
-    #[arg(long, conflicts_with = "kind")]
-    pub(crate) reads: bool,
-
-    #[command(flatten)]
-    pub(crate) span: Span,
-
-    #[command(flatten)]
-    pub(crate) ledger: LedgerFile,
-
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub(crate) output: Format,
 }
 
 #[derive(Subcommand)]

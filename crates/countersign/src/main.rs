@@ -30,8 +30,10 @@ use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => Cli { place: cli.place.without_empty_variables(), ..cli },
+    let parsed = Cli::try_parse()
+        .and_then(|cli| Ok(Cli { place: cli.place.clone().without_empty_variables()?, ..cli }));
+    let cli = match parsed {
+        Ok(cli) => cli,
         Err(error) => return exit::usage(error, std::env::args()),
     };
     match run(cli) {
@@ -83,6 +85,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Man { words } => command::man::run(&words),
         Command::Call { variant } => command::call::run(&place, variant).await,
         Command::Tools { verb } => command::tools::run(&place, verb).await,
+        Command::Targets { verb } => command::targets::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
         Command::Plugin { verb } => command::plugin::run(&place, verb).await,
         Command::Token { verb } => command::token::run(&place, verb).await,

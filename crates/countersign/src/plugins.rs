@@ -106,6 +106,7 @@ impl Plugins {
         let endpoint = PluginSpec {
             made_from: format!("{} {config} {env:?}", found.identity()),
             program: found.executable.clone(),
+            cwd: cwd.map(Path::to_owned),
             connector: Arc::new(Plugin::new(found.clone(), start)),
         };
         ServerSpec::plugin(&found.name, endpoint, trust(found))
@@ -156,6 +157,7 @@ fn broken(name: &str, reason: String) -> ServerSpec {
     let endpoint = PluginSpec {
         made_from: reason.clone(),
         program: PathBuf::new(),
+        cwd: None,
         connector: Arc::new(Broken(reason)),
     };
     ServerSpec::plugin(name, endpoint, Trust::own(String::new()))

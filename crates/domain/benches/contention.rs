@@ -4,7 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use domain::ledger::contention::{AgentNumber, Contention, Doing, Question, Touch};
+use domain::ledger::contention::{AgentNumber, ContainerMeetings, Contention, Question, Touch};
+use domain::ledger::target::Access;
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -23,7 +24,7 @@ fn touches(
         state ^= state << 17;
         Touch {
             agent: agents[(state % 20) as usize],
-            doing: if state & 0x300 == 0 { Doing::Write } else { Doing::Read },
+            access: if state & 0x300 == 0 { Access::Write } else { Access::Read },
             at_us: i64::try_from(turn).expect("small") * step_us,
             record: turn,
         }
@@ -34,7 +35,12 @@ fn touches(
 
 /// Returns an empty history and the numbers of twenty agents in it.
 fn begin() -> (Contention<u64>, Vec<AgentNumber>) {
-    let mut contention = Contention::new(Question { window_us: HOUR_US, kind: None });
+    let mut contention = Contention::new(Question {
+        window_us: HOUR_US,
+        kind: None,
+        edge: None,
+        nesting: ContainerMeetings::Ignored,
+    });
     let agents = (0..20).map(|n| contention.agent(&format!("claude-code/session-{n}"))).collect();
     (contention, agents)
 }

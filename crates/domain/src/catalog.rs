@@ -3,6 +3,7 @@
 
 mod indexes;
 mod listing;
+mod plans;
 mod recent;
 mod server;
 
@@ -17,6 +18,7 @@ use crate::tool::{Tool, ToolName};
 
 use indexes::Indexes;
 pub use listing::Listing;
+pub use plans::{PlanSource, ToolPlan};
 use recent::Recent;
 use server::NEAR_MAX;
 pub use server::{Server, UnknownToolName};

@@ -80,7 +80,7 @@ pub(crate) fn tools_list<'a>(definitions: impl Iterator<Item = &'a str>) -> Box<
 /// Returns `server__tool` if that name is valid and identifies exactly one server and tool;
 /// otherwise a name with a hash. It depends only on the two names, so it is the same after every
 /// start.
-fn exposed_name(server: &str, tool: &str) -> String {
+pub(crate) fn exposed_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}__{tool}");
     let fits = plain.len() <= NAME_CHARS_MAX && plain.chars().all(is_plain);
     // `a__` + `b` and `a` + `__b` would produce the same name.
@@ -88,7 +88,7 @@ fn exposed_name(server: &str, tool: &str) -> String {
     if fits && unambiguous { plain } else { hashed_name(server, tool) }
 }
 
-fn hashed_name(server: &str, tool: &str) -> String {
+pub(crate) fn hashed_name(server: &str, tool: &str) -> String {
     let hash = short_hash(&format!("{server}:{tool}"));
     let plain: String = format!("{server}__{tool}")
         .chars()

@@ -3,6 +3,7 @@
 
 mod entry;
 mod sender;
+mod touch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,7 @@ use uuid::Uuid;
 pub use crate::events::sender::{Arrival, Sender};
 
 use crate::Gateway;
+use crate::events::sender::EventOrigin;
 use crate::limits::{
     EVENT_FRAME_TIME_MAX, EVENT_REST_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX,
     EVENTS_DROPPED_EVERY,
@@ -129,7 +131,9 @@ impl Events {
         arrival: Arrival,
     ) -> Result<(), StoreError> {
         let settings = self.gateway.settings();
-        let (started, ended) = entry::of(frame, id, sender, arrival, &settings);
+        let named = touch::named(&self.gateway, &frame, entry::class(&frame)).await;
+        let origin = EventOrigin { id, sender, arrival };
+        let (started, ended) = entry::of(&frame, origin, named, &settings);
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
         let entry = entry.redacted(&settings.redactor);
         self.gateway.store().append(entry).await.map(|_| ())

@@ -10,9 +10,11 @@ pub mod events;
 mod fairness;
 pub mod front;
 mod limits;
+pub mod links;
 pub mod metrics;
 pub mod operator;
 mod pipeline;
+pub mod place;
 pub mod plan;
 pub mod program;
 mod registry;
@@ -38,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use pipeline::intake;
+pub use pipeline::touch::ExplainedTouches;
 pub use settings::GateSettings;
 
 use crate::auth::Tokens;
@@ -45,6 +48,7 @@ use crate::cache::ResultCache;
 use crate::catalogs::Catalogs;
 use crate::entrance::FailedEntries;
 use crate::fairness::{CallShares, RequestRates};
+use crate::links::Links;
 use crate::metrics::Metrics;
 use crate::pipeline::check::Checks;
 use crate::plan::{Plan, PlannedServers};
@@ -76,6 +80,8 @@ struct GatewayState {
     tracer: Option<Arc<dyn Tracer>>,
     cache: ResultCache,
     checks: Checks,
+    links: Links,
+    query_key: [u8; 32],
     failed_entries: FailedEntries,
     rates: RequestRates,
     shares: CallShares,
@@ -102,6 +108,7 @@ impl Gateway {
             catalogs,
             settings: Arc::new(ArcSwap::from_pointee(settings)),
             config_fault: ArcSwapOption::empty(),
+            query_key: *store.query_key(),
             store,
             tokens: Tokens::default(),
             plan: tokio::sync::Mutex::default(),
@@ -110,6 +117,7 @@ impl Gateway {
             tracer,
             cache: ResultCache::default(),
             checks: Checks::default(),
+            links: Links::default(),
             failed_entries: FailedEntries::default(),
             rates: RequestRates::default(),
             shares: CallShares::default(),

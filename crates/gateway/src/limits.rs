@@ -149,6 +149,23 @@ pub(crate) const EVENT_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 /// Delay before lost events are reported, once they can be.
 pub(crate) const EVENTS_DROPPED_EVERY: Duration = Duration::from_secs(1);
 
+/// Time that the links in a path may take to be followed; then the path counts as it was given. A
+/// disk takes microseconds, a network mount that is gone takes forever.
+pub(crate) const LINK_TIME_MAX: Duration = Duration::from_millis(250);
+
+/// Threads that follow links. Each path on a mount that hangs blocks one; once all are blocked,
+/// nothing waits for any of them.
+pub(crate) const LINK_THREADS_MAX: usize = 4;
+
+/// Calls that may wait for such a thread.
+pub(crate) const LINKS_WAITING_MAX: usize = 4096;
+
+/// Idle time after which such a thread ends.
+pub(crate) const LINK_THREAD_IDLE: Duration = Duration::from_secs(10);
+
+/// Links in one path; systems give up at the same number.
+pub(crate) const LINKS_MAX: usize = 40;
+
 /// Interval at which other processes' decisions are polled; an approval takes effect within a
 /// second.
 pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);

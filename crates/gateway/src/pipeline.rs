@@ -8,17 +8,22 @@ pub(crate) mod payload;
 pub(crate) mod question;
 mod record;
 mod statement;
+pub(crate) mod touch;
 
-use domain::policy::Verdict;
+use domain::policy::{Permit, Verdict};
+use domain::tool::Class;
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join};
 use provider::{Call, CallContext, CallOutcome, Gate};
 
 use crate::Gateway;
 use crate::fairness::{CallShare, Overuse};
+use crate::links::FollowedTouches;
 use crate::pipeline::facts::Snapshot;
+use crate::pipeline::payload::CallArguments;
 use crate::pipeline::record::{Record, RecordContext};
+use crate::pipeline::touch::NamedTouches;
 use crate::span::CallSpan;
 
 impl Gate for Gateway {
@@ -47,7 +52,13 @@ impl Gateway {
         };
         // The call keeps this snapshot to its end, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, call, ctx).await;
-        let context = RecordContext { store: &self.shared.store, call, ctx, snapshot: &snapshot };
+        let arguments = &CallArguments::of(snapshot.settings(), &call.arguments);
+        let named = touch::named(call, &snapshot, arguments.redacted());
+        let NamedTouches { touches, has_omitted } = named;
+        // Links are followed meanwhile, once for all records of the call.
+        let touches = self.shared.links.follow(touches);
+        let (store, snapshot) = (&self.shared.store, &snapshot);
+        let context = RecordContext { store, call, ctx, snapshot, arguments, has_omitted };
         let verdict = if self.shared.draining.is_cancelled() {
             Verdict::Refuse(shutting_down())
         } else if let Err(overuse) = share {
@@ -55,18 +66,42 @@ impl Gateway {
         } else {
             snapshot.decide(&self.shared.checks, call, ctx).await
         };
-        let allowed = match verdict {
-            Verdict::Allow(allowed) => allowed,
-            Verdict::Refuse(refusal) => return record::refusal(context, refusal, span).await,
-        };
-        let record = match Record::start(context, &allowed).await {
+        match verdict {
+            Verdict::Allow(allowed) => self.perform(context, &allowed, touches, span).await,
+            Verdict::Refuse(refusal) => {
+                record::refusal(context, refusal, touches.known().await, span).await
+            }
+        }
+    }
+
+    async fn perform(
+        &self,
+        context: RecordContext<'_>,
+        allowed: &Permit,
+        touches: FollowedTouches,
+        span: &mut CallSpan,
+    ) -> CallOutcome {
+        let RecordContext { call, ctx, .. } = context;
+        let record = match Record::open(context, allowed) {
             Ok(record) => record,
             Err(error) => return record::unmade(context, &error, span),
         };
-        let outcome = match self.shared.registry.provider(&call.tool.server) {
-            Some(lease) => forward::forward(&*lease.provider, call, ctx, allowed).await,
-            None => forward::gone(call),
+        let start = record.start(allowed, touches);
+        let forwarding = async {
+            match self.shared.registry.provider(&call.tool.server) {
+                Some(lease) => forward::forward(&*lease.provider, call, ctx, allowed).await,
+                None => forward::gone(call),
+            }
         };
+        let (started, outcome) = match allowed.effective {
+            // The start of a read need not be committed, so that nothing waits for its links.
+            Class::Read => join(start, forwarding).await,
+            Class::Write | Class::Destructive => match start.await {
+                Ok(()) => (Ok(()), forwarding.await),
+                Err(error) => return record::unmade(context, &error, span),
+            },
+        };
+        debug_assert!(started.is_ok(), "the commit of a read's start is not awaited");
         let is_ending = self.shared.draining.is_cancelled();
         let outcome = if is_ending { forward::cut_off(call, outcome) } else { outcome };
         record.end(outcome, span).await

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use domain::catalog::{Listing, Server};
+use domain::catalog::{Listing, PlanSource, Server};
 use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::upstream::UpstreamState;
@@ -11,6 +11,7 @@ use provider::ToolProvider;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::catalogs::Catalogs;
+use crate::place::ServerPlace;
 use crate::plan::{Builtin, PlannedBuiltin};
 use crate::upstream::Upstream;
 
@@ -22,7 +23,7 @@ pub(crate) struct Registry {
 #[derive(Clone)]
 enum Registration {
     Upstream(Arc<Upstream>),
-    Fixed(Arc<dyn ToolProvider>),
+    Fixed(Arc<dyn ToolProvider>, ServerPlace),
     Builtin(Arc<Builtin>, Arc<ServerRules>),
 }
 
@@ -36,14 +37,14 @@ impl Registration {
     fn upstream(&self) -> Option<&Arc<Upstream>> {
         match self {
             Registration::Upstream(upstream) => Some(upstream),
-            Registration::Fixed(_) | Registration::Builtin(..) => None,
+            Registration::Fixed(..) | Registration::Builtin(..) => None,
         }
     }
 
     fn provider(&self) -> Arc<dyn ToolProvider> {
         match self {
             Registration::Upstream(upstream) => upstream.clone(),
-            Registration::Fixed(provider) => provider.clone(),
+            Registration::Fixed(provider, _) => provider.clone(),
             Registration::Builtin(builtin, _) => builtin.provider.clone(),
         }
     }
@@ -73,7 +74,7 @@ impl Registry {
             Registration::Builtin(builtin, rules) => {
                 Some((name.clone(), builtin.clone(), rules.clone()))
             }
-            Registration::Upstream(_) | Registration::Fixed(_) => None,
+            Registration::Upstream(_) | Registration::Fixed(..) => None,
         });
         let Some(PlannedBuiltin { builtin, rules }) = planned else {
             if let Some((name, ..)) = known {
@@ -97,7 +98,17 @@ impl Registry {
     pub(crate) fn builtin(&self, server: &str) -> Option<Arc<Builtin>> {
         match self.read().get(server)? {
             Registration::Builtin(builtin, _) => Some(builtin.clone()),
-            Registration::Upstream(_) | Registration::Fixed(_) => None,
+            Registration::Upstream(_) | Registration::Fixed(..) => None,
+        }
+    }
+
+    /// Returns the place of a server's files, as far as the calls of this session see it.
+    pub(crate) fn place(&self, server: &str, session: Option<&str>) -> ServerPlace {
+        match self.read().get(server) {
+            Some(Registration::Upstream(upstream)) => upstream.place(session),
+            Some(Registration::Fixed(_, place)) => place.clone(),
+            Some(Registration::Builtin(builtin, _)) => ServerPlace::of_builtin(&builtin.root),
+            None => ServerPlace::default(),
         }
     }
 
@@ -106,15 +117,29 @@ impl Registry {
             Ok(definitions) => (UpstreamState::Ready, definitions),
             Err(error) => (UpstreamState::Waiting(error.to_string().into()), Vec::new()),
         };
-        let listing = Arc::new(Listing::new(&Source::Builtin, definitions));
-        let server = Server::new(name.into(), "embedded", Arc::default(), state, listing);
-        self.catalogs.publisher(&server.name.clone()).publish(server);
-        self.insert_fixed(name, provider);
+        let name: Arc<str> = name.into();
+        let listing = Listing::new(&Source::Builtin, definitions);
+        let listing = Arc::new(listing.planned(&PlanSource::new(&name, None)));
+        let server = Server::new(name.clone(), "embedded", Arc::default(), state, listing);
+        self.catalogs.publisher(&name).publish(server);
+        self.insert_fixed(&name, provider, ServerPlace::default());
     }
 
     /// Adds a provider that publishes its own tools.
-    pub(crate) fn insert_fixed(&self, name: &str, provider: Arc<dyn ToolProvider>) {
-        self.write().insert(name.to_owned(), Registration::Fixed(provider));
+    pub(crate) fn insert_fixed(
+        &self,
+        name: &str,
+        provider: Arc<dyn ToolProvider>,
+        place: ServerPlace,
+    ) {
+        self.write().insert(name.to_owned(), Registration::Fixed(provider, place));
+    }
+
+    /// Sets the place of the files of a provider that publishes its own tools.
+    pub(crate) fn set_place(&self, name: &str, place: ServerPlace) {
+        if let Some(Registration::Fixed(_, known)) = self.write().get_mut(name) {
+            *known = place;
+        }
     }
 
     /// Returns the provider for one call. The call is counted before anyone could remove the

@@ -82,6 +82,8 @@ pub struct PluginSpec {
     pub made_from: String,
     /// The path of its program.
     pub program: PathBuf,
+    /// The folder that it runs in, if not that of the gate.
+    pub cwd: Option<PathBuf>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -119,6 +121,7 @@ impl ServerSpec {
                 quarantined: server.quarantined,
                 disabled: !server.enabled,
                 tools: server.tools.clone(),
+                targets: server.targets.clone(),
                 ..ServerRules::default()
             },
             endpoint: ServerEndpoint::configured(&server.transport, supervisor),

@@ -8,9 +8,10 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
-use domain::catalog::Listing;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use domain::catalog::{Listing, PlanSource};
 use domain::config::AutoApprove;
+use domain::ledger::target::TargetMapping;
 use domain::policy::ApprovalState;
 use domain::tool::{DEFINITION_BYTES_MAX, DefinitionExcess, Source, Tool};
 use domain::trust::{
@@ -34,6 +35,8 @@ const INSTRUCTIONS: &str = "";
 pub(crate) struct Offer {
     pub(crate) tools: ToolList,
     pub(crate) extras: Extras,
+    /// The name that the server gives itself on the connection.
+    pub(crate) info: Option<Arc<str>>,
 }
 
 /// A server's offer besides its tools.
@@ -109,6 +112,7 @@ pub(crate) struct Reviewer {
     server: Arc<str>,
     source: Source,
     terms: Arc<ArcSwap<ApprovalTerms>>,
+    targets: Arc<ArcSwapOption<TargetMapping>>,
     unsaved_baseline: UnsavedBaseline,
     lines: Arc<LineBudget>,
 }
@@ -119,17 +123,20 @@ type UnsavedBaseline = Arc<Mutex<Option<Vec<ServerItem>>>>;
 impl Reviewer {
     pub(crate) fn new(store: Store, publisher: Publisher, spec: &ServerSpec) -> Reviewer {
         let terms = Arc::new(ArcSwap::from_pointee(ApprovalTerms::of(spec)));
+        let targets = Arc::new(ArcSwapOption::new(spec.rules.targets.clone()));
         let (server, source) = (spec.name.clone(), spec.source());
         let (unsaved_baseline, lines) = (Arc::default(), Arc::default());
-        Reviewer { store, publisher, server, source, terms, unsaved_baseline, lines }
+        Reviewer { store, publisher, server, source, terms, targets, unsaved_baseline, lines }
     }
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    pub(crate) fn set_terms(&self, terms: ApprovalTerms) {
+    /// Sets the terms and the mapping that apply from the next review on.
+    pub(crate) fn set_terms(&self, terms: ApprovalTerms, targets: Option<Arc<TargetMapping>>) {
         self.terms.store(Arc::new(terms));
+        self.targets.store(targets);
     }
 
     pub(crate) async fn review(&self, offer: Offer, scope: ListScope) -> Review {
@@ -147,24 +154,45 @@ impl Reviewer {
 
     /// Returns the last list seen of a server that is not started.
     pub(crate) async fn remembered(&self) -> Review {
-        let Reviewer { store, server, source, .. } = self.clone();
-        let reading = tokio::task::spawn_blocking(move || remembered(&store, &server, &source));
+        let Reviewer { store, server, source, targets, .. } = self.clone();
+        let plans = PlanSource { server, info: None, mapping: targets.load_full() };
+        let reading = tokio::task::spawn_blocking(move || remembered(&store, &source, &plans));
         reading.await.unwrap_or_default()
     }
 
     /// Compares a server's offer with the approved items, and stores the result.
     fn compare(&self, offer: Offer, scope: ListScope) -> Review {
-        let (server, source) = (&self.server, &self.source);
+        let server = &self.server;
         match self.known() {
             Ok(known) => {
                 let is_whole = scope == ListScope::Shared && offer.tools.is_news();
                 let terms = **self.terms.load();
-                Comparison::new(&known, terms, scope, is_whole).run(self, source, offer)
+                Comparison::new(&known, terms, scope, is_whole).run(self, offer)
             }
             Err(error) => {
                 tracing::error!(%server, "cannot read approvals, so its tools are locked: {error}");
-                let listing = offer.tools.reviewed(source, |_| ApprovalState::Unknown);
+                let listing = self.listing(offer.tools, offer.info, |_| ApprovalState::Unknown);
                 Review { listing, instructions: None, is_kept: false }
+            }
+        }
+    }
+
+    /// Returns the reviewed list with the plans of its tools.
+    fn listing(
+        &self,
+        tools: ToolList,
+        info: Option<Arc<str>>,
+        review: impl FnMut(&Tool) -> ApprovalState,
+    ) -> Arc<Listing> {
+        let mapping = self.targets.load_full();
+        let plans = PlanSource { server: self.server.clone(), info, mapping };
+        match tools {
+            ToolList::New(tools) => {
+                Arc::new(Listing::reviewed(&self.source, tools, review).planned(&plans))
+            }
+            ToolList::Same(listing) | ToolList::Again(listing) => {
+                let listing = listing.review(review).map_or(listing, Arc::new);
+                listing.planned_anew(&plans).map_or(listing, Arc::new)
             }
         }
     }
@@ -196,15 +224,6 @@ impl Reviewer {
 }
 
 impl ToolList {
-    fn reviewed(self, source: &Source, review: impl FnMut(&Tool) -> ApprovalState) -> Arc<Listing> {
-        match self {
-            ToolList::New(tools) => Arc::new(Listing::reviewed(source, tools, review)),
-            ToolList::Same(listing) | ToolList::Again(listing) => {
-                listing.review(review).map_or(listing, Arc::new)
-            }
-        }
-    }
-
     fn is_news(&self) -> bool {
         match self {
             ToolList::New(_) | ToolList::Same(_) => true,
@@ -213,8 +232,8 @@ impl ToolList {
     }
 }
 
-fn remembered(store: &Store, server: &str, source: &Source) -> Review {
-    let Ok(known) = KnownItems::read(store, server) else {
+fn remembered(store: &Store, source: &Source, plans: &PlanSource) -> Review {
+    let Ok(known) = KnownItems::read(store, &plans.server) else {
         return Review::default();
     };
     let listed = known.items().filter(|item| item.listed && is_tool(item));
@@ -223,6 +242,7 @@ fn remembered(store: &Store, server: &str, source: &Source) -> Review {
     texts.sort_unstable();
     let tools = texts.into_iter().map(|(_, text)| raw(text.to_owned())).collect();
     let listing = Listing::reviewed(source, tools, |tool| known.approval(tool));
+    let listing = listing.planned(plans);
     Review { listing: Arc::new(listing), instructions: None, is_kept: true }
 }
 
@@ -402,9 +422,9 @@ impl<'a> Comparison<'a> {
         Comparison { known, auto, is_flooded, takes_baseline, is_whole }
     }
 
-    fn run(&self, reviewer: &Reviewer, source: &Source, offer: Offer) -> Review {
+    fn run(&self, reviewer: &Reviewer, offer: Offer) -> Review {
         let mut fates = Vec::new();
-        let listing = offer.tools.reviewed(source, |tool| {
+        let listing = reviewer.listing(offer.tools, offer.info, |tool| {
             let fate = self.fate(ItemKind::Tool, &tool.name, tool.definition().get());
             fates.push(fate);
             fate.approval()

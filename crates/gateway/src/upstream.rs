@@ -35,6 +35,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::catalogs::Publisher;
 use crate::fairness::{CallSlot, CallSlots};
+use crate::place::ServerPlace;
 use crate::span::{self, UpstreamSpan};
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
@@ -45,6 +46,7 @@ use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
     spec: ServerSpec,
+    place: ServerPlace,
     /// The current link, shared by all clients.
     link: Arc<ArcSwapOption<LinkHandle>>,
     own: Arc<OwnConnections>,
@@ -129,6 +131,7 @@ impl Upstream {
         };
         let driver = Driver::new(spec.clone(), wiring, known).spawn(receiver);
         Arc::new(Upstream {
+            place: ServerPlace::of(&spec.endpoint),
             slots: spec.connection.max_concurrent.map(|bound| CallSlots::new(bound.get() as usize)),
             spec,
             link,
@@ -151,6 +154,12 @@ impl Upstream {
 
     pub(crate) fn spec(&self) -> &ServerSpec {
         &self.spec
+    }
+
+    /// Returns the place of the files of the connection that a session's calls use.
+    pub(crate) fn place(&self, session: Option<&str>) -> ServerPlace {
+        let roots = session.map(|session| self.own.roots(session)).unwrap_or_default();
+        self.place.clone().with_roots(roots)
     }
 
     pub(crate) fn stderr(&self) -> Vec<String> {

@@ -118,6 +118,27 @@ impl Welcome {
         let members = ObjectMembers::parse(&self.result).ok()?;
         members.get("serverInfo").map(|info| raw(info.to_owned()))
     }
+
+    /// The name that the server gives itself.
+    pub fn server_name(&self) -> Option<String> {
+        server_name(&self.result)
+    }
+}
+
+/// Returns the name that a server gives itself in its response to `initialize`, cut if it is too
+/// long.
+pub fn server_name(result: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        server_info: ServerInfo,
+    }
+    #[derive(Deserialize)]
+    struct ServerInfo {
+        name: String,
+    }
+    let answer: Answer = serde_json::from_str(result.get()).ok()?;
+    Some(short(answer.server_info.name)).filter(|name| !name.is_empty())
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ pub(crate) struct OverlongMessage {
     depth: usize,
     in_string: bool,
     is_escaped: bool,
-    /// What comes next within the outermost object.
+    /// The part that comes next within the outermost object.
     next: Expected,
     /// The name of the current outermost member, cut.
     name: Vec<u8>,

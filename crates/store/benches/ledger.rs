@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use domain::ledger::target::Target;
+use domain::ledger::target::{Access, Target, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -281,13 +281,16 @@ fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {
         effective: Some(class),
         unverified: false,
         warnings: vec![],
-        target: Target::new("files", "/srv/project/src/totals.rs".to_owned()),
+        touches: Touches::reported(
+            Target::new("files", "/srv/project/src/totals.rs".to_owned()),
+            Access::Write,
+        ),
         trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
         arguments: payload(400),
         action: ReceiptAction {
             kind: Cow::Borrowed("filesystem.file.read"),
             risk: RiskLevel::Low,
-            correlation_id: Some("toolu_01A09q90qw90lq917835lq9".to_owned()),
+            correlation_id: Some(format!("toolu_{id}")),
         },
         outside: None,
     };

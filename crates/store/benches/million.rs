@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use domain::ledger::contention::ContentionKind;
+use domain::ledger::contention::{ContainerMeetings, ContentionKind};
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -152,23 +152,27 @@ fn list(reader: &Reader, name: &str, target_ms: Option<f64>, filter: &RecordFilt
 
 fn others(reader: &Reader) {
     let count = |len: usize| u64::try_from(len).expect("a count");
-    measure("contention", Some(200.0), || {
+    measure("contention", Some(300.0), || {
         count(reader.contention(&ContentionFilter::default()).expect("a graph").edges_total)
     });
     let week = Timestamp::from_microsecond(NOW_US - 7 * 24 * 3_600 * 1_000_000).ok();
     let recent = ContentionFilter { start: week, ..ContentionFilter::default() };
-    measure("contention of the last week", Some(200.0), || {
+    measure("contention of the last week", Some(300.0), || {
         count(reader.contention(&recent).expect("a graph").edges_total)
     });
     let stale =
         ContentionFilter { kind: Some(ContentionKind::StaleRead), ..ContentionFilter::default() };
-    measure("contention, stale reads", Some(200.0), || {
+    measure("contention, stale reads", Some(300.0), || {
         count(reader.contention(&stale).expect("a graph").edges_total)
     });
     let system =
         ContentionFilter { system: Some("server7".to_owned()), ..ContentionFilter::default() };
-    measure("contention in one system", Some(200.0), || {
+    measure("contention in one system", Some(300.0), || {
         count(reader.contention(&system).expect("a graph").edges_total)
+    });
+    let containers = ContentionFilter { containers: ContainerMeetings::Included, ..recent.clone() };
+    measure("contention of the last week, with containers", None, || {
+        count(reader.contention(&containers).expect("a graph").edges_total)
     });
     let now = Timestamp::from_microsecond(NOW_US - 1).expect("a time");
     for period in Period::ALL {
@@ -200,6 +204,7 @@ fn fill(home: &Path) {
         transaction.execute(sql, [rows]).expect("rows");
     }
     transaction.execute(ACTIVITY_ROWS, [RECORDS, NOW_US, EVERY_US]).expect("a million rows");
+    transaction.execute(TOUCH_ROWS, []).expect("three million rows");
     transaction.commit().expect("a commit");
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
     say(&format!("{RECORDS} records written in {:.0} s\n", begun.elapsed().as_secs_f64()));
@@ -217,8 +222,17 @@ WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1
 INSERT INTO targets (target, system, resource)
 SELECT i + 1, 'server' || (i % 50), '/project/' || (i % 50) || '/' || (i / 50) FROM n";
 
-/// Spread by multiplication, the same in every run: twenty tools of fifty servers, one call in five
-/// without a target, 5 % errors, 2 % refusals.
+/// Three touches of each record: its target, and two others of the same system. One in fifty is
+/// unknown.
+const TOUCH_ROWS: &str = "
+WITH more (step) AS (VALUES (0), (50), (100))
+INSERT INTO touches (target, started_us, who, number)
+SELECT 1 + (target - 1 + step) % 10000, started_us,
+  agent * 4 + CASE WHEN number % 50 = 0 THEN 2 ELSE effective_class <> 'read' END, number
+FROM activity JOIN more ORDER BY 1, 2";
+
+/// Spread by multiplication, the same in every run: twenty tools of fifty servers, 5 % errors, 2 %
+/// refusals.
 const ACTIVITY_ROWS: &str = "
 WITH RECURSIVE
   n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
@@ -238,5 +252,5 @@ SELECT i, 'id-' || i, i, 1, 'tool_call', 'mcp', 'discovery', 'server' || (a % 50
   CASE WHEN b % 100 < 70 THEN 'read' WHEN b % 100 < 95 THEN 'write' ELSE 'destructive' END,
   'unknown', 'a reason of the usual length, such as agents give',
   CASE WHEN b % 100 < 70 THEN 'read' WHEN b % 100 < 95 THEN 'write' ELSE 'destructive' END,
-  CASE WHEN i % 5 > 0 THEN 1 + a % 10000 END, 'urn:receipt:id-' || i, 120, 2400
+  1 + a % 10000, 'urn:receipt:id-' || i, 120, 2400
 FROM spread";

@@ -1,6 +1,8 @@
 //! The signing keys, in the user's own files. The ledger names the key that signs, so that a
 //! rotation and the receipt that announces it are one transaction.
 
+pub(crate) mod query;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

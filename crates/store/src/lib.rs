@@ -80,6 +80,7 @@ struct Inner {
     reader: Reader,
     state: OperatorState,
     key: Mutex<Arc<SigningKey>>,
+    query_key: [u8; 32],
     /// For measurements: entries are accepted and discarded.
     is_nowhere: bool,
 }
@@ -90,7 +91,8 @@ impl Store {
     pub fn open(home: &Path, rules: &domain::config::Ledger) -> Result<Store, StoreError> {
         let writers = home.join(WRITERS);
         create_writers(&writers)?;
-        let Prepared { db, keys, recovered, notices } = prepare(home, &writers, rules.durability)?;
+        let prepared = prepare(home, &writers, rules.durability)?;
+        let Prepared { db, keys, query_key, recovered, notices } = prepared;
         let key = keys.current();
         let inbox = Arc::new(Inbox::default());
         let health = Arc::new(Health::with(notices));
@@ -131,6 +133,7 @@ impl Store {
             reader: Reader::live(&home.join(FILE)),
             state: OperatorState::of_file(&home.join(FILE), rules.durability),
             key: Mutex::new(key),
+            query_key,
             is_nowhere: false,
         };
         Ok(Store { inner: Arc::new(inner) })
@@ -153,6 +156,7 @@ impl Store {
             reader,
             state: OperatorState::to_read(file),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
+            query_key: keys::query::read(&home.join(KEYS)).unwrap_or_default(),
             is_nowhere: false,
         };
         Ok(Store { inner: Arc::new(inner) })
@@ -172,6 +176,7 @@ impl Store {
             reader: Reader::live(Path::new("")),
             state: OperatorState::in_memory(),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
+            query_key: [0; 32],
             is_nowhere: true,
         };
         Store { inner: Arc::new(inner) }
@@ -272,6 +277,12 @@ impl Store {
         self.inner.reader.public_keys(&self.inner.home.join(KEYS))
     }
 
+    /// Returns the key of the hashes that stand for queries of addresses, the same for all processes
+    /// of the home.
+    pub fn query_key(&self) -> &[u8; 32] {
+        &self.inner.query_key
+    }
+
     /// Returns the key that signs.
     pub fn key(&self) -> Arc<SigningKey> {
         self.inner.key.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
@@ -325,6 +336,7 @@ fn create_writers(writers: &Path) -> Result<(), StoreError> {
 struct Prepared {
     db: Connection,
     keys: Keys,
+    query_key: [u8; 32],
     /// The number of chains that were closed.
     recovered: usize,
     /// Losses and repairs that an operator must know of.
@@ -378,7 +390,8 @@ fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepar
     }
     notices.extend(decisions::lost_at(&db)?.map(|at| decisions::lost_words(&at)));
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
-    Ok(Prepared { db, keys, recovered: closed, notices })
+    let query_key = keys::query::query_key(&home.join(KEYS));
+    Ok(Prepared { db, keys, query_key, recovered: closed, notices })
 }
 
 /// Opens the database with its present tables, creating what is missing.

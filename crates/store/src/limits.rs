@@ -142,6 +142,23 @@ pub(crate) const READERS_MAX: usize = 4;
 /// Names of agents and targets kept in memory with their numbers.
 pub(crate) const NAMES_MAX: usize = 4_096;
 
+/// Records with one tool-use id that are compared: a call has three, one of the gate and two events.
+pub(crate) const SIGHTINGS_MAX: usize = 16;
+
+/// The time after which an announced call counts as never made. A person may think for long about a
+/// request for permission; if the call is reported later, its record is corrected.
+pub(crate) const UNMADE_AFTER: Duration = Duration::from_secs(3_600);
+
+/// Recent touches of a resource that a write is compared with as it is filed.
+pub(crate) const MEETING_TOUCHES_MAX: usize = 32;
+
+/// The time by which a touch that was filed earlier may be later than a write: each process files its
+/// own records.
+pub(crate) const MEETING_LATER: Duration = Duration::from_secs(60);
+
+/// The time within which one meeting of two agents at a resource is logged only once.
+pub(crate) const MEETING_LOG_EVERY: Duration = Duration::from_secs(60);
+
 /// Records examined in one step of a search that no index answers: some 20 ms of work.
 pub(crate) const SEARCH_STEP: i64 = 20_000;
 

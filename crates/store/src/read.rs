@@ -5,9 +5,11 @@ pub mod activity;
 mod audit;
 pub mod contention;
 pub(crate) mod copies;
+mod coverage;
 mod cursor;
 mod export;
 mod filter;
+mod meetings;
 mod page;
 mod pool;
 mod reader;
@@ -17,15 +19,19 @@ pub mod runs;
 mod search;
 mod stamps;
 pub mod summary;
+pub(crate) mod touched;
 mod unfiled;
 
 #[cfg(test)]
 mod tests;
 
 pub use activity::Activity;
+pub(crate) use audit::touches::signed as signed_touches;
 pub use audit::{AuditSource, LedgerPlace, SIGNING_TIME_MAX};
+pub use coverage::{CoverageFilter, TargetCoverage};
 pub use export::{ReceiptTexts, Records};
 pub use filter::RecordFilter;
+pub use meetings::{MetRecord, StoredMeeting};
 pub use page::{PAGE_MAX, Page};
 pub use reader::Reader;
 pub use receipts::{ChainOpening, ReceiptFilter, Receipts, StoredChain, StoredReceipt};
@@ -34,4 +40,5 @@ pub use runs::{LedgerChange, Run, RunFilter, Runs};
 pub use search::Total;
 pub use stamps::ReceiptStamp;
 pub use summary::{Period, Summary};
+pub use touched::RecordedTouch;
 pub use unfiled::abandoned_journals;

@@ -10,7 +10,7 @@ pub use redaction::TARGET_OMITTED;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use domain::ledger::target::Target;
+use domain::ledger::target::{Access, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -140,8 +140,8 @@ pub struct CallStart {
     pub effective: Option<Class>,
     pub unverified: bool,
     pub warnings: Vec<String>,
-    #[serde(with = "stored::optional")]
-    pub target: Option<Target>,
+    #[serde(alias = "target", default, with = "stored::touches")]
+    pub touches: Touches,
     pub trace_id: Option<String>,
     pub arguments: Payload,
     pub action: ReceiptAction,
@@ -153,6 +153,25 @@ impl CallStart {
     /// Reports whether the call may change things; such a call waits until its start is safe.
     pub fn changes_things(&self) -> bool {
         self.effective.is_some_and(|class| class > Class::Read)
+    }
+
+    /// Returns the access of the call's resources where the record does not state it, because an
+    /// older program made it: that of its class, unless the class is no more than a guess.
+    pub(crate) fn implied_access(&self) -> Access {
+        implied_access(self.effective, self.unverified, self.declared.is_some())
+    }
+}
+
+/// Returns the access that a class implies. Without an annotation and a declared intent, a class is a
+/// guess.
+pub(crate) fn implied_access(
+    class: Option<Class>,
+    is_unverified: bool,
+    is_declared: bool,
+) -> Access {
+    match Access::of(class) {
+        Access::Write if is_unverified && !is_declared => Access::Unknown,
+        access => access,
     }
 }
 
@@ -260,6 +279,8 @@ pub enum ReceiptChoice {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use domain::ledger::target::{Target, TargetBasis, Touched};
+
     use super::*;
 
     pub(crate) fn started() -> CallStart {
@@ -281,7 +302,7 @@ pub(crate) mod tests {
             effective: Some(Class::Write),
             unverified: true,
             warnings: vec!["careful".to_owned()],
-            target: Target::new("files", "/a".to_owned()),
+            touches: Touches::reported(Target::new("files", "/a".to_owned()), Access::Write),
             trace_id: None,
             arguments: Payload {
                 bytes: 2,
@@ -315,10 +336,48 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_resources_of_a_call_take_little_room_in_the_journal() {
+        let touched = |resource: &str, access| Touched {
+            target: Target::new("fs", resource.to_owned()).unwrap(),
+            access,
+        };
+        let all = [touched("/a\u{1f}", Access::Write), touched("/b", Access::Read)];
+        for (touches, expected) in [
+            (Touches::default(), "null"),
+            (Touches::nothing(TargetBasis::SECRET), r#"["dropped: looked like a secret"]"#),
+            (
+                Touches::new(all, TargetBasis::fixed("config")),
+                r#"["config","wfs","/a\u001f","rfs","/b"]"#,
+            ),
+        ] {
+            let mut call = started();
+            call.touches = touches.clone();
+            let value = serde_json::to_value(&call).unwrap();
+            assert_eq!(value["touches"].to_string(), expected);
+            let back: CallStart = serde_json::from_value(value).unwrap();
+            assert_eq!(back.touches, touches);
+        }
+    }
+
+    #[test]
+    fn the_journal_of_an_older_program_can_be_read() {
+        let mut value = serde_json::to_value(started()).unwrap();
+        let members = value.as_object_mut().unwrap();
+        members.remove("touches");
+        members.insert("target".to_owned(), "files\u{1f}/a".into());
+        let back: CallStart = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(back.touches.main(), Target::new("files", "/a".to_owned()).as_ref());
+        assert_eq!(back.touches.basis(), None);
+        value["target"] = serde_json::Value::Null;
+        let back: CallStart = serde_json::from_value(value).unwrap();
+        assert_eq!(back.touches, Touches::default());
+    }
+
+    #[test]
     fn a_call_start_round_trips_through_the_journal() {
         let text = serde_json::to_string(&started()).unwrap();
         let back: CallStart = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);
-        assert_eq!((back.target, back.effective), (started().target, started().effective));
+        assert_eq!((back.touches, back.effective), (started().touches, started().effective));
     }
 }

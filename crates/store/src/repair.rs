@@ -45,6 +45,10 @@ pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
     } else {
         done.extend(doubts.iter().map(|doubt| format!("the database is older: {doubt}")));
     }
+    if rebuild::lacks_touches(&db)? {
+        let made = rebuild::make_touches(&db)?;
+        done.push(format!("touches of resources were missing: made {made} again"));
+    }
     let mut keys = signing_keys(&db, home, &mut done)?;
     let recovered = recovery::recover(&mut db, home, &keys, Adoption::All)?;
     done.extend(words(&recovered));

@@ -16,4 +16,5 @@ mod store {
     mod runs;
     mod state;
     mod support;
+    mod touches;
 }

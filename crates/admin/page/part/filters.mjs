@@ -5,12 +5,14 @@ import { html, words } from './shown.mjs';
 import { isTyping } from './list.mjs';
 
 // A choice among few words.
+// An option is a word, or a word and what to show for it.
 export function Choice({ name, label, options }) {
   const value = place.value.values[name] ?? '';
+  const pairs = options.map((option) => (Array.isArray(option) ? option : [option, words(option)]));
   return html`<label class="field"><span>${label}</span>
     <select value=${value} onChange=${(event) => change({ [name]: event.target.value, open: '' })}>
       <option value="" selected=${value === ''}>any</option>
-      ${options.map((option) => html`<option value=${option} selected=${option === value}>${words(option)}</option>`)}
+      ${pairs.map(([option, shown]) => html`<option value=${option} selected=${option === value}>${shown}</option>`)}
     </select></label>`;
 }
 

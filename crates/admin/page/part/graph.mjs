@@ -3,7 +3,7 @@
 import { useState } from '../vendor/hooks.mjs';
 import { html } from './shown.mjs';
 import { useNarrow } from './list.mjs';
-import { layout, NARROW, paths, strands, WIDE } from './layout.mjs';
+import { KINDS, layout, NARROW, paths, strands, WIDE, WORDS } from './layout.mjs';
 import { cut, plain } from '../text.mjs';
 
 const ZOOM_STEP = 1.25;
@@ -32,7 +32,7 @@ export function Graph({ edges, current, onOpen }) {
     </div>
     <div class="graph-box" onWheel=${wheel} tabindex="0" role="region" aria-label="Graph; the table shows the same">
       <svg viewBox="0 0 ${columns.width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
-        <defs>${['write-write', 'stale-read', 'read-write', 'read-read'].map(Arrow)}</defs>
+        <defs>${KINDS.map(Arrow)}</defs>
         ${drawn.map((strand, index) => Strand({ strand, place, columns, offset: offset(drawn, index), current, onOpen }))}
         ${place.agents.map((node) => html`<g class="node agent">
           <circle cx=${columns.agentX} cy=${node.y} r="7" />
@@ -68,7 +68,7 @@ function Strand({ strand, place, columns, offset, current, onOpen }) {
   const isCurrent = current === strand.number;
   const open = () => onOpen(strand.number);
   return html`<g class=${`strand ${kind} ${isCurrent ? 'current' : ''}`} data-edge=${strand.number} onClick=${open}>
-    <title>${plain(`${kind}: ${strand.from}, then ${strand.to}, on ${strand.resource}`)}</title>
+    <title>${plain(`${WORDS[kind]}: ${strand.from}, then ${strand.to}, on ${strand.resource}`)}</title>
     <path class="hit" d=${first} /><path class="hit" d=${second} />
     <path class="line" d=${first} />
     <path class="line" d=${second} marker-end=${`url(#arrow-${kind})`} />
@@ -78,16 +78,12 @@ function Strand({ strand, place, columns, offset, current, onOpen }) {
 const Arrow = (kind) => html`<marker id=${`arrow-${kind}`} class=${`arrow ${kind}`} viewBox="0 0 10 10" refX="9" refY="5"
   markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11" orient="auto"><path d="M0 0L10 5L0 10z" /></marker>`;
 
-const MEANINGS = {
-  'write-write': 'both wrote it',
-  'stale-read': 'wrote after reading an outdated version',
-  'read-write': 'one read it, the other wrote it',
-};
+const LEGEND = KINDS.filter((kind) => kind !== 'read-read');
 
 export const Forms = () => html`<ul class="forms">
-  ${Object.entries(MEANINGS).map(([kind, meaning]) => html`<li title=${meaning}><${Form} kind=${kind} /></li>`)}
+  ${LEGEND.map((kind) => html`<li title=${kind}><${Form} kind=${kind} /></li>`)}
 </ul>`;
 
 export const Form = ({ kind }) => html`<span class="form">
-  <svg class=${`strand ${kind}`} viewBox="0 0 34 8" width="34" height="8" aria-hidden="true"><path class="line" d="M0 4H34" /></svg>${kind}
+  <svg class=${`strand ${kind}`} viewBox="0 0 34 8" width="34" height="8" aria-hidden="true"><path class="line" d="M0 4H34" /></svg>${WORDS[kind] ?? kind}
 </span>`;

@@ -9,16 +9,27 @@ export const NARROW = { width: 390, agentX: 132, resourceX: 262, nameMax: 17 };
 // Edges that are drawn; the table has them all. More would be a tangle that nobody reads.
 export const STRANDS_MAX = 120;
 
-export const KINDS = ['write-write', 'stale-read', 'read-write', 'read-read'];
+export const KINDS = ['stale-read', 'write-write', 'read-write', 'unknown', 'read-read'];
+
+// What each kind means, in plain words.
+export const WORDS = {
+  'stale-read': 'wrote after an outdated read',
+  'write-write': 'both wrote',
+  'read-write': 'one read, the other wrote',
+  unknown: 'one or both may have written',
+  'read-read': 'both only read',
+};
 
 // One strand for each resource of each edge: from the agent that came first, by way of the
 // resource, to the one that came after.
 export function strands(edges) {
   const found = [];
   edges.forEach((edge, number) => {
-    for (const resource of edge.resources) {
-      found.push({ edge, number, from: edge.from, to: edge.to, resource: `${edge.system} ${resource}` });
-    }
+    edge.resources.forEach((resource, at) => {
+      const container = edge.containers?.[at];
+      const name = container === undefined ? resource : `${resource} in ${container}`;
+      found.push({ edge, number, from: edge.from, to: edge.to, resource: `${edge.system} ${name}` });
+    });
   });
   return found.slice(0, STRANDS_MAX);
 }

@@ -122,17 +122,19 @@ function fits(record, filters) {
     type: record.type, status: record.status, server: record.server_name, tool: record.tool_name,
     effective_class: meta.effective_class, intent_type: meta.intent?.operation_type,
     session_id: record.session_id, request_id: record.request_id,
-    target_system: record.target?.system, target_resource: record.target?.resource,
   };
   for (const [name, value] of Object.entries(same)) {
     if (filters[name] && filters[name] !== value) return false;
   }
+  const { target_system: system, target_resource: resource } = filters;
+  const isTarget = (target) => (!system || target.system === system) && (!resource || target.resource === resource);
+  if ((system || resource) && !record.targets.some(isTarget)) return false;
   const names = [agent.name, agent.name.split('#')[0], agent.client, agent.token];
   if (filters.agent && !names.includes(filters.agent)) return false;
   if (filters.start_time && record.timestamp < filters.start_time) return false;
   if (filters.end_time && record.timestamp >= filters.end_time) return false;
   const texts = [record.tool_name, record.server_name, meta.intent?.reason, record.error_message,
-    record.target?.system, record.target?.resource];
+    ...record.targets.flatMap((target) => [target.system, target.resource])];
   const wanted = filters.q?.toLowerCase();
   return !wanted || texts.some((text) => text?.toLowerCase().includes(wanted));
 }
@@ -156,7 +158,8 @@ function Tool({ record }) {
 // What a reader wants to know next: why it was refused, else what it touched or was for.
 function Matter({ record }) {
   if (record.error_code) return html`<span class=${record.status === 'blocked' ? 'warn-text' : 'bad-text'}>${record.error_code}</span>`;
-  if (record.target) return html`<${Shown} text=${record.target.resource} max=${120} />`;
+  const more = record.targets.length - 1;
+  if (record.target) return html`<${Shown} text=${record.target.resource} max=${120} />${more > 0 && html` <span class="faint">and ${more} more</span>`}`;
   return html`<span class="faint"><${Shown} text=${record.metadata.intent?.reason ?? record.metadata.decision ?? ''} max=${120} /></span>`;
 }
 

@@ -16,7 +16,7 @@ export function Record({ id, onClose }) {
 }
 
 function Whole({ record }) {
-  const { metadata: meta, agent, target } = record;
+  const { metadata: meta, agent, targets } = record;
   return html`
     <p class="verdict"><${State} word=${record.status} /> <${Class} word=${meta.effective_class} />
       ${meta.unverified && html`<span class="faint" title="The tool has neither a read-only nor a destructive hint">unverified</span>`}</p>
@@ -36,8 +36,10 @@ function Whole({ record }) {
       <dt>Duration</dt><dd>${took(record.duration_ms)}</dd>
       <dt>Agent</dt><dd><a href=${link('activity', { agent: agent.name })}><${Shown} text=${agent.name} /></a></dd>
       <dt>Token</dt><dd><${Shown} text=${agent.token} /></dd>
-      ${target && html`<dt>Target</dt><dd><a href=${link('activity', { target_system: target.system, target_resource: target.resource })}>
-        <${Shown} text=${target.resource} max=${4096} /></a> <span class="faint">in <${Shown} text=${target.system} /></span></dd>`}
+      ${targets.length > 0 && html`<dt>${targets.length === 1 ? 'Target' : 'Targets'}</dt><dd>${targets.map((target) => html`<div><a href=${link('activity', { target_system: target.system, target_resource: target.resource })}>
+        <${Shown} text=${target.resource} max=${4096} /></a> <span class="faint">in <${Shown} text=${target.system} />, ${target.access === 'unknown' ? 'read or written' : target.access}</span></div>`)}</dd>`}
+      ${record.target_basis && html`<dt>${targets.length > 0 ? 'Found by' : 'No target'}</dt><dd><${Shown} text=${record.target_basis} max=${400} /></dd>`}
+      ${[record.joined_to, ...(record.joined_from ?? [])].filter(Boolean).map((id) => html`<dt>Same call</dt><dd><a href=${link('activity', { open: id })}><code>${shortId(id)}</code></a>${id === record.joined_to && ' (counted there)'}</dd>`)}
       ${record.server_name && record.tool_name && record.type !== 'server_change' && html`<dt>Tool</dt><dd><a href=${link('servers', { server: record.server_name, tool: record.tool_name })}>show the tool</a></dd>`}
       <dt>Receipt</dt><dd>${record.receipt_id
         ? html`<a href=${link('receipts', { receipt: record.receipt_id })}><code>${shortId(record.receipt_id)}</code></a>` : html`<span class="faint">none: unknown tool</span>`}</dd>

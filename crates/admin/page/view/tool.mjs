@@ -33,12 +33,22 @@ function Whole({ item, server, name, kind, decided }) {
     ${item.remediation && !waits && html`<p class="faint"><${Shown} text=${item.remediation} max=${1000} /></p>`}
     ${item.diff && html`<h3>${item.change === 'new' ? 'Text' : 'Approved text and current text'}</h3><${SideBySide} lines=${item.diff} isNew=${item.change === 'new'} />`}
     ${!item.diff && html`<h3>Definition</h3><${Block} text=${item.visible ?? readable(item.definition)} label="Definition" />`}
+    ${(item.targets ?? []).length > 0 && html`<h3>Targets</h3><${Targets} rules=${item.targets} />`}
     <dl class="facts">
       <dt>Fingerprint</dt><dd><code title=${item.fingerprint}>${shortHash(item.fingerprint)}</code></dd>
       ${item.approved_fingerprint && html`<dt>Approved</dt><dd><code title=${item.approved_fingerprint}>${shortHash(item.approved_fingerprint)}</code></dd>`}
       ${item.call_with && html`<dt>Call with</dt><dd><code>${item.call_with}</code></dd>`}
       ${kind === 'tool' && html`<dt>Calls</dt><dd><a href=${link('activity', { server, tool: name })}>show records</a></dd>`}
     </dl>`;
+}
+
+// The rules that name the resources of calls, in the order in which they are tried.
+function Targets({ rules }) {
+  const texts = (rule) => [...rule.resource, ...rule.reads.map((text) => `${text} (read)`)];
+  return html`<table><thead><tr><th scope="col">resource</th><th scope="col">system</th><th scope="col">origin</th></tr></thead>
+    <tbody>${rules.map((rule) => html`<tr>
+      <td>${texts(rule).length ? texts(rule).map((text) => html`<div><code><${Shown} text=${text} max=${600} /></code></div>`) : 'none'}</td>
+      <td><${Shown} text=${rule.system} /></td><td><${Shown} text=${rule.origin} /></td></tr>`)}</tbody></table>`;
 }
 
 // Bound to what was read here: if it changes meanwhile, the gate refuses.

@@ -51,7 +51,7 @@ fn parts_of_a_path_are_its_parameters() {
         let parts: Vec<&str> = parts.map(|part| part.trim_end_matches('}')).collect();
         assert_eq!(told, parts, "{} {}", route.method, route.path);
         let is_open = operation["security"].is_null();
-        assert_eq!(is_open, route.access != crate::access::Access::Admin, "{}", route.path);
+        assert_eq!(is_open, route.access != crate::access::RouteAccess::Admin, "{}", route.path);
     }
 }
 

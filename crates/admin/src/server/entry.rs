@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::Catalog;
 use domain::catalog::{Server, UnknownToolName};
 use domain::config::{self, ConfigTemplate, ServerOrigin, shown_args};
+use domain::ledger::target::UnfitTargetRule;
 use domain::trust::ItemKind;
 use gateway::front::discovery::ServerOutline;
 use gateway::spec::{ServerEndpoint, ServerSpec};
@@ -109,7 +110,14 @@ fn warnings(server: &Server) -> Vec<ServerWarning> {
         tool: misnamed.name,
         near: misnamed.near,
     };
-    server.misnamed().into_iter().map(warning).collect()
+    let unfit = |rule: &UnfitTargetRule| ServerWarning {
+        kind: "unfit_target_rule".to_owned(),
+        text: rule.to_string(),
+        tool: rule.tools.clone(),
+        near: rule.near.clone(),
+    };
+    let misnamed = server.misnamed().into_iter().map(warning);
+    misnamed.chain(server.unfit_targets().iter().map(unfit)).collect()
 }
 
 #[cfg(test)]

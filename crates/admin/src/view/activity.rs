@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::read::{Activity, Record};
+use store::read::{Activity, Record, RecordedTouch};
 use utoipa::ToSchema;
 
 use super::{milliseconds, moment, words};
@@ -56,8 +56,22 @@ pub struct ActivityRecord {
     #[schema(required)]
     pub request_id: Option<String>,
     pub agent: CallingAgent,
+    /// The main resource that the call touched.
     #[schema(required)]
     pub target: Option<TouchedResource>,
+    /// All resources that the call touched, the main one first.
+    #[serde(default)]
+    pub targets: Vec<ResourceTouch>,
+    /// The rule that found the resources, or the reason that there are none.
+    #[serde(default)]
+    #[schema(required)]
+    pub target_basis: Option<String>,
+    /// The record of the same call in which these touches count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined_to: Option<String>,
+    /// Other records of the same call, only in a single record. Their touches count here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined_from: Vec<String>,
     #[schema(required)]
     pub receipt_id: Option<String>,
     pub metadata: CallMetadata,
@@ -84,6 +98,25 @@ pub struct CallingAgent {
 pub struct TouchedResource {
     pub system: String,
     pub resource: String,
+}
+
+/// A resource, and what the call did to it.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ResourceTouch {
+    pub system: String,
+    pub resource: String,
+    #[schema(schema_with = words::access)]
+    pub access: String,
+}
+
+impl From<&RecordedTouch> for ResourceTouch {
+    fn from(touch: &RecordedTouch) -> ResourceTouch {
+        ResourceTouch {
+            system: touch.system.clone(),
+            resource: touch.resource.clone(),
+            access: touch.access.as_str().to_owned(),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -138,6 +171,10 @@ impl ActivityRecord {
                 token: record.agent.token.clone(),
             },
             target: TouchedResource::of(record),
+            targets: record.targets.iter().map(ResourceTouch::from).collect(),
+            target_basis: record.target_basis.clone(),
+            joined_to: record.joined.clone(),
+            joined_from: record.joined_by.clone(),
             receipt_id: record.receipt_id.clone(),
             metadata: CallMetadata::of(record),
             arguments: None,

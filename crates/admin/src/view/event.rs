@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::{ObjectBuilder, Ref};
 
-use super::{ActivityRecord, LedgerState, RunEntry, StepEntry, words};
+use super::{ActivityRecord, ContentionEvent, LedgerState, RunEntry, StepEntry, words};
 
 /// The fields of an event.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -31,6 +31,7 @@ fn event_data() -> ObjectBuilder {
 pub enum EventData {
     Ledger(LedgerState),
     Activity(Box<ActivityEvent>),
+    Contention(Box<ContentionEvent>),
     Run(Box<RunEvent>),
     Server(ServerEvent),
     Tool(ToolEvent),

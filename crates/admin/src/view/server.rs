@@ -72,7 +72,8 @@ pub struct ServerEntry {
     pub items: Option<Vec<ReviewItem>>,
 }
 
-/// A tool that the config names but the server does not list.
+/// A tool or an argument that the config names but the server does not have. For a rule of
+/// `targets`, `tool` is its pattern.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ServerWarning {
     #[schema(schema_with = words::server_warning)]
@@ -148,6 +149,10 @@ pub struct NewServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub pin: Option<bool>,
+    /// Names the resources that its calls touch: `system` and `rules`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::any_object)]
+    pub targets: Option<Value>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]

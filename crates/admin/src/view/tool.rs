@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ApprovedEntry, DiffLine, ReviewItem, TextWarning, Verbatim, words};
+use super::{ApprovedEntry, DiffLine, ReviewItem, TargetPlanRule, TextWarning, Verbatim, words};
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ToolList {
@@ -54,6 +54,9 @@ pub struct ToolEntry {
     pub diff: Option<Vec<DiffLine>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<TextWarning>>,
+    /// The rules that name the resources of its calls, in the order in which they are tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<TargetPlanRule>>,
     /// The definition as the server sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::any_object)]

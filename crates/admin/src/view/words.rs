@@ -6,6 +6,7 @@ use domain::catalog::Server;
 use domain::config::{AutoApprove, Sharing, Start};
 use domain::intent::Sensitivity;
 use domain::ledger::contention;
+use domain::ledger::target::Access;
 use domain::policy::Lock;
 use domain::tool::Class;
 use domain::trust::{ItemKind, ReviewChange, ServerChange, WarningKind};
@@ -182,6 +183,16 @@ pub(crate) fn period_or_day() -> ObjectBuilder {
     period().default(Some(Period::Day.as_str().into()))
 }
 
+/// Describes what a call did to a resource.
+pub(crate) fn access() -> ObjectBuilder {
+    one_of(Access::ALL.map(Access::as_str))
+}
+
+/// Describes the id of an edge.
+pub(crate) fn edge_id() -> ObjectBuilder {
+    text().pattern(Some("^[0-9a-f]{12}$"))
+}
+
 pub(crate) fn contention_kind() -> ObjectBuilder {
     one_of(contention::ContentionKind::ALL.map(contention::ContentionKind::as_str))
 }
@@ -215,7 +226,7 @@ pub(crate) fn origin() -> ObjectBuilder {
 }
 
 pub(crate) fn server_warning() -> ObjectBuilder {
-    one_of(["unknown_tool"])
+    one_of(["unknown_tool", "unfit_target_rule"])
 }
 
 pub(crate) fn text_warning() -> ObjectBuilder {
@@ -369,7 +380,7 @@ pub(crate) fn run_phase() -> ObjectBuilder {
 }
 
 pub(crate) fn event_name() -> ObjectBuilder {
-    one_of(["activity", "ledger", "run", "server", "tool"])
+    one_of(["activity", "contention", "ledger", "run", "server", "tool"])
 }
 
 /// Describes the number of a change of the ledger.

@@ -85,17 +85,28 @@ impl Filters {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
         let intent = record.metadata.intent.as_ref();
-        let target = record.target.as_ref();
         is(&self.server, Some(&record.server_name))
             && is(&self.tool, Some(&record.tool_name))
             && is(&self.status, Some(&record.status))
             && is(&self.intent_type, intent.and_then(|intent| intent.operation_type.as_deref()))
             && is(&self.session, record.session_id.as_deref())
-            && is(&self.target_system, target.map(|target| target.system.as_str()))
-            && is(&self.target_resource, target.map(|target| target.resource.as_str()))
+            && self.fits_target(record)
             && is(&self.kind, Some(&record.kind))
             && self.agent.as_deref().is_none_or(|wanted| is_by(record, wanted))
             && self.text.as_deref().is_none_or(|wanted| mentions(record, wanted))
+    }
+
+    /// Reports whether one of the targets matches.
+    fn fits_target(&self, record: &ActivityRecord) -> bool {
+        let Filters { target_system: system, target_resource: resource, .. } = self;
+        let is = |wanted: &Option<String>, found: &String| {
+            wanted.as_ref().is_none_or(|wanted| found == wanted)
+        };
+        (system.is_none() && resource.is_none())
+            || record
+                .targets
+                .iter()
+                .any(|touch| is(system, &touch.system) && is(resource, &touch.resource))
     }
 }
 
@@ -109,17 +120,16 @@ fn is_by(record: &ActivityRecord, wanted: &str) -> bool {
 fn mentions(record: &ActivityRecord, wanted: &str) -> bool {
     let wanted = wanted.to_ascii_lowercase();
     let reason = record.metadata.intent.as_ref().and_then(|intent| intent.reason.as_deref());
-    let target = record.target.as_ref();
+    let targets = record.targets.iter().flat_map(|touch| [&*touch.system, &*touch.resource]);
     [
         Some(record.tool_name.as_str()),
         Some(&record.server_name),
         reason,
         record.error_message.as_deref(),
-        target.map(|target| target.system.as_str()),
-        target.map(|target| target.resource.as_str()),
     ]
     .into_iter()
     .flatten()
+    .chain(targets)
     .any(|text| text.to_ascii_lowercase().contains(&wanted))
 }
 
@@ -149,6 +159,7 @@ mod tests {
             "error_message": "No Route", "timestamp": "2026-02-03T09:08:07Z", "session_id": "s1",
             "agent": {"name": "claude#7", "client": "claude", "token": "agent-token"},
             "target": {"system": "git", "resource": "a/b"},
+            "targets": [{"system": "git", "resource": "a/b", "access": "write"}],
             "metadata": {"unverified": false, "warnings": [], "arguments_bytes": 2,
                 "response_bytes": 2,
                 "intent": {"operation_type": "write", "reason": "Release 2"}}});

@@ -86,7 +86,8 @@ fn body(
         .map_err(|error| Failure::system(format!("cannot encode the request to the gate: {error}")))
 }
 
-fn object(text: &str) -> Result<String, Failure> {
+/// Returns the text of a JSON object, or of the one in `@file`.
+pub(super) fn object(text: &str) -> Result<String, Failure> {
     let is_file = text.starts_with('@');
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {

@@ -1,36 +1,74 @@
-//! `countersign contention`: agents that touched the same resource, worst first.
+//! `countersign contention`: agents that touched the same resource, worst first; meetings as they
+//! happen; and the story of two agents.
 
-use admin::view::{ContentionEdge, ContentionGraph};
+mod watch;
+
+use admin::view::{ContentionEdge, ContentionGraph, ContentionStory};
 use domain::ledger::contention::ContentionKind;
 use jiff::Zoned;
 
-use crate::cli::{Contention, Locations};
-use crate::control::{Control, with_query};
+use crate::cli::{Contention, ContentionSearch, ContentionVerb, Locations};
+use crate::control::{Control, encode, with_query};
 use crate::exit::Failure;
-use crate::output::{self, cut, local_time, milliseconds, read, table};
+use crate::output::{self, cut, local_time, milliseconds, plain, read, table};
 
 /// The number of resources in one line; the JSON holds more.
 const RESOURCES_SHOWN: usize = 3;
 const RESOURCE_WIDTH: usize = 60;
 
 pub(crate) async fn run(place: &Locations, args: Contention) -> Result<(), Failure> {
-    let path = |kind: Option<String>| {
-        let own =
-            vec![("window", args.window.clone()), ("system", args.system.clone()), ("kind", kind)];
-        with_query("/api/v1/contention", &[own, args.span.values()].concat())
-    };
-    let control = Control::to_read(place, args.ledger.db.as_deref()).await?;
-    let mut graph: ContentionGraph = read(&control.get(&path(args.kind.clone())).await?)?;
-    if args.reads {
-        let reads = Some(ContentionKind::ReadRead.as_str().to_owned());
-        join(&mut graph, read(&control.get(&path(reads)).await?)?);
+    match args.verb {
+        Some(ContentionVerb::Explain { id, search, output }) => {
+            let path = format!("/api/v1/contention/{}", encode(&id));
+            let path = with_query(&path, &search.values(None));
+            let control = Control::to_read(place, search.ledger.db.as_deref()).await?;
+            let answer: ContentionStory = read(&control.get(&path).await?)?;
+            output::print(output, &answer, told)
+        }
+        None if args.watch => watch::run(place, &args).await,
+        None => list_edges(place, args).await,
     }
-    let none = if args.span.since.is_none() && args.span.until.is_none() {
+}
+
+async fn list_edges(place: &Locations, args: Contention) -> Result<(), Failure> {
+    let Contention { search, kind, reads, output, .. } = args;
+    let path = |kind: Option<String>| with_query("/api/v1/contention", &search.values(kind));
+    let control = Control::to_read(place, search.ledger.db.as_deref()).await?;
+    let mut graph: ContentionGraph = read(&control.get(&path(kind)).await?)?;
+    if reads {
+        let kind = Some(ContentionKind::ReadRead.as_str().to_owned());
+        join(&mut graph, read(&control.get(&path(kind)).await?)?);
+    }
+    let none = if search.span.since.is_none() && search.span.until.is_none() {
         "no two agents used the same resource within the window in the last seven days"
     } else {
         "no two agents used the same resource within the window"
     };
-    output::print(args.output, &graph, |graph| list(graph, none, &Zoned::now()))
+    output::print(output, &graph, |graph| list(graph, none, &Zoned::now()))
+}
+
+impl ContentionSearch {
+    fn values(&self, kind: Option<String>) -> Vec<(&'static str, Option<String>)> {
+        let own = vec![
+            ("window", self.window.clone()),
+            ("system", self.system.clone()),
+            ("kind", kind),
+            ("containers", self.containers.then(|| "true".to_owned())),
+        ];
+        [own, self.span.values()].concat()
+    }
+}
+
+/// Tells a story, one sentence a line, with the records behind it.
+fn told(story: &ContentionStory) -> String {
+    let ContentionEdge { words, from, to, .. } = &story.edge;
+    let mut lines = vec![format!("{}: {} and {}", words, plain(from), plain(to)), String::new()];
+    lines.extend(story.story.iter().map(|sentence| plain(sentence)));
+    lines.push(String::new());
+    let id = |record: &admin::view::ActivityRecord| record.id.clone();
+    let records: Vec<String> = story.records.iter().map(id).collect();
+    lines.push(format!("records: {}", records.join(", ")));
+    lines.join("\n")
 }
 
 /// Joins the edges of two graphs of the same agents.
@@ -45,7 +83,7 @@ fn list(graph: &ContentionGraph, none: &str, now: &Zoned) -> String {
     }
     let row = |edge: &ContentionEdge| {
         vec![
-            edge.kind.clone(),
+            edge.words.clone(),
             edge.from.clone(),
             edge.to.clone(),
             edge.system.clone(),
@@ -53,10 +91,12 @@ fn list(graph: &ContentionGraph, none: &str, now: &Zoned) -> String {
             edge.meetings.to_string(),
             milliseconds(Some(edge.smallest_gap_ms as f64)),
             local_time(&edge.last, now),
+            edge.id.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = graph.edges.iter().map(row).collect();
-    let head = ["kind", "agent", "other agent", "system", "resources", "times", "gap", "last"];
+    let head =
+        ["what", "agent", "other agent", "system", "resources", "times", "gap", "last", "id"];
     let table = table(&head, &rows);
     match graph.edges_total.saturating_sub(graph.edges.len()) {
         0 => table,
@@ -65,8 +105,14 @@ fn list(graph: &ContentionGraph, none: &str, now: &Zoned) -> String {
 }
 
 fn resources(edge: &ContentionEdge) -> String {
-    let shown = edge.resources.iter().take(RESOURCES_SHOWN);
-    let shown: Vec<String> = shown.map(|name| cut(name, RESOURCE_WIDTH)).collect();
+    let shown = edge.resources.iter().enumerate().take(RESOURCES_SHOWN);
+    let shown = shown.map(|(at, name)| match edge.containers.get(at) {
+        Some(container) => {
+            format!("{} in {}", cut(name, RESOURCE_WIDTH), cut(container, RESOURCE_WIDTH))
+        }
+        None => cut(name, RESOURCE_WIDTH),
+    });
+    let shown: Vec<String> = shown.collect();
     match edge.resources_total.saturating_sub(shown.len() as u64) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -79,11 +125,14 @@ mod tests {
 
     fn edge(kind: &str) -> ContentionEdge {
         ContentionEdge {
+            id: "0123456789ab".to_owned(),
             from: "a#1".to_owned(),
             to: "b#2".to_owned(),
             kind: kind.to_owned(),
+            words: ContentionKind::parse(kind).unwrap().words().to_owned(),
             system: "fs".to_owned(),
             resources: ["/1", "/2", "/3", "/4"].map(str::to_owned).to_vec(),
+            containers: vec![],
             resources_total: 30,
             meetings: 7,
             first: "2026-02-03T08:00:00Z".to_owned(),
@@ -102,11 +151,19 @@ mod tests {
         let now: Zoned = "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap();
         assert_eq!(
             list(&graph(vec![edge("write-write")], 3), "none", &now),
-            "KIND         AGENT  OTHER AGENT  SYSTEM  RESOURCES               TIMES  GAP    LAST\n\
-             write-write  a#1    b#2          fs      /1, /2, /3 and 27 more  7      1.5 s  09:08:07\n\
+            "WHAT        AGENT  OTHER AGENT  SYSTEM  RESOURCES               TIMES  GAP    LAST      ID\n\
+             both wrote  a#1    b#2          fs      /1, /2, /3 and 27 more  7      1.5 s  09:08:07  0123456789ab\n\
              (2 more: narrow the list with --window or --system)"
         );
         assert_eq!(list(&graph(vec![], 0), "none", &now), "none");
+    }
+
+    #[test]
+    fn a_container_is_named_beside_its_contents() {
+        let mut within = edge("read-write");
+        (within.resources, within.resources_total) = (vec!["/a/b".to_owned()], 1);
+        within.containers = vec!["/a".to_owned()];
+        assert_eq!(resources(&within), "/a/b in /a");
     }
 
     #[test]

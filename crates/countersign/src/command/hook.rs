@@ -2,9 +2,13 @@
 //! agent waits for this process, so it only writes the event to the spool and waits for nothing.
 
 use std::io::Read;
+use std::sync::mpsc;
+use std::time::Duration;
 
-use domain::ledger::hook;
+use domain::ledger::hook::{self, RealName};
 use domain::ledger::redaction::Redactor;
+use domain::ledger::target::Target;
+use gateway::links;
 use jiff::Timestamp;
 
 use crate::cli::Locations;
@@ -16,6 +20,9 @@ use crate::spool::Spool;
 /// The maximum size of an event; no agent sends larger ones.
 const EVENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// The time to follow the links of a path; the gate that records the event tries again.
+const LINK_TIME_MAX: Duration = Duration::from_millis(4);
+
 /// Runs without an async runtime: starting one would take longer than everything else.
 pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     let mut event = String::new();
@@ -23,7 +30,7 @@ pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
         Failure::input(format!("cannot read the hook event from stdin: {error}"))
     })?;
     let redactor = redactor(place);
-    let frame = hook::frame(&event, Timestamp::now(), &redactor)
+    let frame = hook::frame(&event, Timestamp::now(), &redactor, real_name)
         .map_err(|error| Failure::input(error.to_string()))?;
     let Some(frame) = frame else {
         return Ok(());
@@ -33,6 +40,22 @@ pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     Spool::of(&home)
         .append(&frame)
         .map_err(|error| Failure::system(format!("cannot write the event to the spool: {error}")))
+}
+
+/// Follows the links of a file on another thread, which ends with this process: a network mount may
+/// not answer.
+fn real_name(target: &Target) -> RealName {
+    let (done, real) = mpsc::channel();
+    let given = target.clone();
+    let follow = move || {
+        let _ = done.send(links::real_target(&given));
+    };
+    let thread = std::thread::Builder::new().name("links".to_owned()).spawn(follow);
+    match thread.ok().and_then(|_| real.recv_timeout(LINK_TIME_MAX).ok()) {
+        Some(Some(real)) => RealName::Other(real),
+        Some(None) => RealName::Same,
+        None => RealName::Unknown,
+    }
 }
 
 /// Redacts by the user's own config too. A config with faults must not cost the event, which the

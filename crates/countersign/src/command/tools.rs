@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use admin::view::{ItemChoice, NamedItem, SwitchedTool, ToolEntry, ToolList};
+use admin::view::{ItemChoice, NamedItem, SwitchedTool, TargetPlanRule, ToolEntry, ToolList};
 use domain::signature::first_sentence;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
@@ -201,10 +201,24 @@ fn whole(tool: &ToolEntry) -> String {
     ] {
         lines.extend(member.clone().map(|text| (name, text)));
     }
+    for rule in tool.targets.iter().flatten() {
+        lines.push(("targets", targets(rule)));
+    }
     lines.push(("description", tool.description.clone()));
     let warnings = review::text_warnings(tool.warnings.as_deref().unwrap_or_default());
     let visible = tool.visible.as_deref().unwrap_or_default();
     format!("{warnings}{}\n\n{visible}", fields(&lines))
+}
+
+/// Formats a rule that names the resources of calls, with its origin.
+fn targets(rule: &TargetPlanRule) -> String {
+    let TargetPlanRule { origin, system, resource, reads } = rule;
+    let reads = reads.iter().map(|text| format!("{text} (read)"));
+    let texts: Vec<String> = resource.iter().cloned().chain(reads).collect();
+    if texts.is_empty() {
+        return format!("none ({origin})");
+    }
+    format!("{} in {system} ({origin})", texts.join(", "))
 }
 
 fn class(tool: &ToolEntry) -> String {

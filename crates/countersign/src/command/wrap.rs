@@ -10,6 +10,7 @@ use domain::Caller;
 use domain::config::{ServerOrigin, is_withheld};
 use domain::policy::ServerRules;
 use gateway::front::wrap::{self, WrapEnd, WrappedServer};
+use gateway::place::ServerPlace;
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
 use mcp::limits::CHILD_GRACE;
@@ -45,6 +46,7 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     let gateway =
         Gateway::with_tracer(GateSettings::from(&source.config), store, telemetry.tracer());
     logging::redact_with(gateway.settings().redactor.clone());
+    let place = place_of(&args.command);
     let mut child = spawn(&args.command)?;
     let server = WrapEnd {
         reader: child.stdout.take().expect("stdout is piped"),
@@ -55,6 +57,7 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
         name: args.name.into(),
         rules,
         caller: Arc::new(Caller::agent("agent-token")),
+        place,
     };
     let stop = CancellationToken::new();
     let serving = wrap::serve(&gateway, wrapped, client, server, stop.clone());
@@ -79,6 +82,13 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
         )));
     }
     Ok(Arc::new(rules))
+}
+
+/// Returns the place of the server's files; the server starts in the folder of this process.
+fn place_of(command: &[OsString]) -> ServerPlace {
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into()).collect();
+    let (program, args) = words.split_first().map_or(("", &[][..]), |(it, args)| (it, args));
+    ServerPlace::of_command(program, args, None)
 }
 
 /// Starts the server under a supervisor, so that it ends with this process however that ends.

@@ -46,7 +46,7 @@ async fn records_are_listed_newest_first_and_shown_in_full() {
         assert!(lines[1].contains("  s:drop  write"), "{table}");
         assert!(lines[1].contains("blocked SERVER_MISMATCH"), "{table}");
         assert!(lines[2].contains("  s:say   read"), "{table}");
-        assert!(lines[2].contains("s /tmp/x"), "{table}");
+        assert!(lines[2].contains("filesystem /tmp/x"), "{table}");
         assert_eq!(lines.len(), 3, "{table}");
 
         let list = json_of(dir, &["activity", "list", "--tool", "say", "--since", "1h"]).await;
@@ -57,7 +57,7 @@ async fn records_are_listed_newest_first_and_shown_in_full() {
         for part in [
             "\nintent\n  operation    read\n",
             "\n  reason       to see\n",
-            "\ntarget\n  system    s\n  resource  /tmp/x\n",
+            "\ntargets\n  read      filesystem /tmp/x\n",
             "\\u009b31m",
             "receipt   urn:receipt:",
         ] {
@@ -90,7 +90,7 @@ async fn activity_lists_are_filtered_and_paged() {
         (&["--until", "1h"], 0),
         (&["--since", "2020-01-01"], 2),
         (&["-q", "TO SEE"], 1),
-        (&["--target-resource", "/tmp/x", "--target-system", "s"], 1),
+        (&["--target-resource", "/tmp/x", "--target-system", "filesystem"], 1),
         (&["--type", "system"], 0),
     ] {
         let list = json_of(dir, &[&["activity", "list"], args].concat()).await;
@@ -287,9 +287,9 @@ async fn agents_that_touched_the_same_thing_are_shown() {
     let dir = gate.dir.path();
     let table = good(dir, &["contention"]).await;
     let lines: Vec<&str> = table.lines().collect();
-    assert!(lines[0].starts_with("KIND         AGENT"), "{table}");
-    assert!(lines[1].starts_with("write-write  testkit#"), "{table}");
-    assert!(lines[1].contains("  s       /shared "), "{table}");
+    assert!(lines[0].starts_with("WHAT        AGENT"), "{table}");
+    assert!(lines[1].starts_with("both wrote  testkit#"), "{table}");
+    assert!(lines[1].contains("  filesystem  /shared "), "{table}");
     assert_eq!(lines.len(), 2, "{table}");
     let graph = json_of(dir, &["contention", "--reads", "--window", "5m"]).await;
     let kinds: Vec<&Value> =

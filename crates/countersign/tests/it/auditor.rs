@@ -57,7 +57,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The commands that read the ledger; `ID` and `RECEIPT` stand for one of its records and receipts.
-const READING: [&[&str]; 8] = [
+const READING: [&[&str]; 9] = [
     &["activity", "list"],
     &["activity", "show", "ID"],
     &["activity", "summary"],
@@ -66,6 +66,7 @@ const READING: [&[&str]; 8] = [
     &["receipt", "show", "RECEIPT"],
     &["receipt", "export"],
     &["contention"],
+    &["targets", "coverage"],
 ];
 
 /// Returns the commands with the ids of the ledger of a home.
@@ -189,7 +190,7 @@ async fn receipts_are_found_by_agent_server_target_and_time() {
         (&["--agent", "nobody"], 0),
         (&["--server", "s"], calls),
         (&["--server", "t"], 0),
-        (&["--target-system", "s"], 1),
+        (&["--target-system", "filesystem"], 1),
         (&["--target-resource", "/tmp/x", "--server", "s", "--since", "1h"], 1),
         (&["--target-resource", "/tmp/x", "--until", "1h"], 0),
     ] {

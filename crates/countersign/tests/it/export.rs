@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
+use domain::ledger::target::Touches;
 use domain::tool::Class;
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -53,7 +54,7 @@ fn entry(number: usize, bytes: usize) -> Entry {
         effective: Some(Class::Read),
         unverified: false,
         warnings: Vec::new(),
-        target: None,
+        touches: Touches::default(),
         trace_id: None,
         arguments: payload(r#"{"path":"/a"}"#.to_owned()),
         action: ReceiptAction {

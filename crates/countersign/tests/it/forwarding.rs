@@ -1,5 +1,5 @@
-//! What a call through a pass-through surface keeps, what never reaches the server, and how it ends
-//! if the server's answer cannot be passed on.
+//! Calls through a pass-through surface: they keep what the client sent, except for what no server
+//! may get, and end with a code if the server's answer cannot be passed on.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -2,6 +2,7 @@
 //! `ledger check` says what is wrong, `ledger repair` recovers the rest, and decisions of operators
 //! survive or fail closed.
 
+use domain::ledger::target::Touches;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -309,7 +310,7 @@ fn call(number: usize) -> store::Entry {
         effective: Some(domain::tool::Class::Read),
         unverified: false,
         warnings: Vec::new(),
-        target: None,
+        touches: Touches::default(),
         trace_id: None,
         arguments: store::Payload::default(),
         action: store::ReceiptAction {

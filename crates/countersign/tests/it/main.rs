@@ -57,6 +57,8 @@ mod screens;
 mod sharing;
 mod start;
 mod tampering;
+mod target_rules;
+mod targets;
 mod telemetry;
 mod tidy;
 mod tokens;

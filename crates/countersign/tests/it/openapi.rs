@@ -66,6 +66,8 @@ async fn filled() -> Gate {
         let (status, answer) = gate.rest(Method::POST, "/api/v1/tools/call", Some(body)).await;
         assert_eq!(status, expected, "{answer}");
     }
+    // Another agent writes the same thing, so that there is contention.
+    gate.http().await.two_key_call("write", "s:plain", json!({"path": "/a"})).await;
     for name in ["grown", "heaped"] {
         gate.server_when(name, |entry| entry["pending"] == 2).await;
     }
@@ -109,10 +111,12 @@ async fn document(gate: &Gate) -> Value {
     let (status, mut document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
     assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
     close(&mut document);
+    let (_, graph) = gate.rest(Method::GET, "/api/v1/contention", None).await;
     for (path, names) in [
         ("/page/{file}", json!({"file": "style.css"})),
         ("/page/{folder}/{file}", json!({"folder": "vendor", "file": "htm.mjs"})),
         ("/api/v1/copies/{name}/verify", json!({"name": "audit.jsonl"})),
+        ("/api/v1/contention/{id}", json!({"id": graph["edges"][0]["id"]})),
     ] {
         give_examples(&mut document["paths"][path]["get"], &names);
     }
@@ -148,8 +152,9 @@ async fn document(gate: &Gate) -> Value {
 fn give_examples(operation: &mut Value, names: &Value) {
     let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
     for parameter in parameters.into_iter().flatten() {
-        let name = parameter["name"].as_str().unwrap();
-        parameter["example"] = names[name].clone();
+        if let Some(example) = names.get(parameter["name"].as_str().unwrap()) {
+            parameter["example"] = example.clone();
+        }
     }
 }
 

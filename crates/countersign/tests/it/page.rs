@@ -279,6 +279,7 @@ async fn the_page_verifies_receipts_and_shows_contention_and_runs() {
     let gate = Gate::scripted(plain_tools()).await;
     gate.ready("s").await;
     meet(&gate, "/shared/plan.md").await;
+    call_owned(&gate.http().await, "read", "s:echo", "/shared").await;
     let broken = 1;
     let length = put_copies(&gate, broken).await;
     let store = runs::open(&gate.home());

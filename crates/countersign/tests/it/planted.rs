@@ -295,11 +295,12 @@ async fn the_output_of_a_workflow_keeps_no_secret() {
     let planted = planted();
     let dir = tempfile::tempdir().unwrap();
     let texts: Vec<&str> = planted.iter().map(|planted| planted.written.as_str()).collect();
-    std::fs::write(dir.path().join("secrets.txt"), texts.join("\n")).unwrap();
+    std::fs::create_dir(dir.path().join("work")).unwrap();
+    std::fs::write(dir.path().join("work/secrets.txt"), texts.join("\n")).unwrap();
     let flow = json!({"name": "flow", "states": {
         "initial": "show",
-        "show": {"type": "step", "command": "cat secrets.txt", "on_success": "fail"},
-        "fail": {"type": "step", "command": "cat secrets.txt >&2; exit 3",
+        "show": {"type": "step", "dir": "work", "command": "cat secrets.txt", "on_success": "fail"},
+        "fail": {"type": "step", "dir": "work", "command": "cat secrets.txt >&2; exit 3",
                  "on_success": "done", "on_failure": "done"},
         "done": {"type": "terminal", "status": "success"},
     }});

@@ -144,7 +144,7 @@ fn formatted(tool: &str, arguments: &Value, result: &Value) -> String {
     }
     let mut shown = format!("$ {tool} {words}\n{}\n", text(result));
     if result["isError"] == true {
-        let error = testkit::client::refusal(&result);
+        let error = testkit::client::refusal(result);
         let mut details = error["details"].clone();
         if details.get("timeout_ms").is_some() {
             // The time that was left when the call was sent.
@@ -218,6 +218,14 @@ async fn too_fast() -> String {
     formatted("call_tool_read", &short, &answer.unwrap())
 }
 
+/// The failure of a call whose answer is too large.
+async fn too_large() -> String {
+    let gate = Gate::scripted(json!([{"name": "vast", "x-do": {"text": 17 << 20}}])).await;
+    gate.ready("s").await;
+    let read = json!({"name": "s:vast", "intent": {"operation_type": "read"}});
+    shown(&gate.http().await, "call_tool_read", &read).await
+}
+
 /// The answers to a call that the end of the gate interrupts, and to one that comes later.
 async fn shutdown() -> String {
     let servers = |dir: &Path| {
@@ -259,6 +267,7 @@ async fn every_error_that_a_model_can_see_matches_the_golden_file() {
     seen += &locks().await;
     seen += &unrecorded().await;
     seen += &too_fast().await;
+    seen += &too_large().await;
     seen += &shutdown().await;
     for word in ["serde", " at line ", "column", "invalid type", "missing field", "EOF"] {
         assert!(!seen.contains(word), "{word}: {seen}");

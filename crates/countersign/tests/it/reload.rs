@@ -40,7 +40,7 @@ fn write(tool: &str, args: &Value) -> Value {
 }
 
 fn code(result: &Value) -> String {
-    testkit::client::refusal(&result)["code"].as_str().unwrap_or("ok").to_owned()
+    testkit::client::refusal(result)["code"].as_str().unwrap_or("ok").to_owned()
 }
 
 /// The outcome of each call, by its server and id.

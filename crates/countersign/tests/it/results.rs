@@ -19,13 +19,13 @@ fn write(name: &str, args: Value) -> Value {
 async fn bytes_survive_in_both_directions() {
     let gate = Gate::scripted(json!([{"name": "echo"}])).await;
     for (door, client) in both(&gate).await {
-        let params = r#"{"name":"call_tool_write","arguments":{"name":"s:echo","args":{"n": 1E2,"big":123456789012345678,"s":"\u0041","deep":{"z":1,"a":[0.10]}},"intent":{"operation_type":"write"}},"_meta":{"x-trace":{"k":1.50}},"task":{"ttl":60}}"#;
+        let params = r#"{"name":"call_tool_write","arguments":{"name":"s:echo","args":{"n": 1E2,"big":123456789012345678,"s":"\u0041","deep":{"z":1,"a":[0.10]}},"intent":{"operation_type":"write"}},"_meta":{"x-trace":{"k":1.50}},"x-other":{"ttl":60}}"#;
         let answer = client.request_text("tools/call", params).await.unwrap();
         let value: Value = serde_json::from_str(&answer).unwrap();
         let arrived = text(&value);
         assert!(arrived.contains(r#""arguments":{"n": 1E2,"big":123456789012345678,"s":"\u0041","deep":{"z":1,"a":[0.10]}}"#), "{door}: {arrived}");
         assert!(arrived.contains(r#""x-trace":{"k":1.50}"#), "{door}: {arrived}");
-        assert!(arrived.contains(r#""task":{"ttl":60}"#), "{door}: {arrived}");
+        assert!(arrived.contains(r#""x-other":{"ttl":60}"#), "{door}: {arrived}");
         assert!(
             answer.contains(
                 r#""x-number":1E2,"x-big":12345678901234567890123,"_meta":{"x-meta":{"kept":1.0}}"#

@@ -1,7 +1,7 @@
 //! Access to every route of the API, requested by every kind of caller, over both listeners. The
 //! list of routes is the one that the router is built from.
 
-use admin::routes::{Access, Route};
+use admin::routes::{Route, RouteAccess};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -90,12 +90,12 @@ async fn every_route_enforces_its_access_rule() {
             for (who, refused, status) in join_all(asking).await {
                 let suits = match (route.access, refused) {
                     // A missing file of the page.
-                    (Access::Anyone, _) if route.path.contains('{') => status == 404,
-                    (Access::Anyone, _) => status == 200,
+                    (RouteAccess::Anyone, _) if route.path.contains('{') => status == 404,
+                    (RouteAccess::Anyone, _) => status == 200,
                     // Only the page can sign in.
-                    (Access::Code, _) => status == 403,
-                    (Access::Admin, 0) => suits_admin(route, status),
-                    (Access::Admin, refused) => status == refused,
+                    (RouteAccess::Code, _) => status == 403,
+                    (RouteAccess::Admin, 0) => suits_admin(route, status),
+                    (RouteAccess::Admin, refused) => status == refused,
                 };
                 assert!(suits, "{} {} by {who} over {door:?}: {status}", route.method, route.path);
             }

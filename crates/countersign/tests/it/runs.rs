@@ -230,7 +230,8 @@ async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
     let told: Vec<_> = calls.iter().map(|call| (&call["tool_name"], &call["status"])).collect();
     let (peek, success) = (json!("peek"), json!("success"));
     assert_eq!(told[..2], [(&peek, &success), (&peek, &success)], "the newest last: {step}");
-    assert_eq!(calls[0]["target"], json!({"system": "s", "resource": "/a"}), "{step}");
+    let file = json!({"system": "filesystem", "resource": "/a"});
+    assert_eq!(calls[0]["target"], file, "{step}");
     assert_eq!(calls[2]["id"], records["activities"][0]["id"], "{step}");
     assert!(calls[0]["duration_ms"].is_number() && calls[0].get("arguments").is_none());
 
@@ -240,7 +241,11 @@ async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
     let step = "1     refactor  1        claude    timed_out  1.5 s  1200    3      \
                 TIMEOUT: it took too long";
     assert!(lines.contains(&step), "{shown}");
-    assert!(lines.iter().any(|line| line.contains("  s:peek  success") && line.contains("s /b")));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("  s:peek  success") && line.contains("filesystem /b"))
+    );
     let running = get(&gate, &format!("/api/v1/runs/{}", id(3))).await;
     assert_eq!((&running["status"], &running["duration_ms"]), (&json!("running"), &Value::Null));
     assert_eq!(running["steps"][0]["calls"], json!([]));

@@ -262,6 +262,9 @@ impl Stage {
             self.asked("/api/v1/copies/copy.jsonl/verify"),
         );
         assert_eq!(verdicts(&by_cli), verdicts(&by_rest), "{kind}");
+        let mut by_cli = by_cli;
+        // The command line adds facts about all receipts.
+        by_cli.as_object_mut().unwrap().retain(|name, _| by_rest.get(name).is_some());
         assert_eq!(by_cli, by_rest, "{kind}");
         for (id, (status, chain)) in self.chains.iter().zip(by_chain) {
             let verdict = verdicts(&by_cli).get(id).map(|(valid, ..)| *valid);

@@ -549,7 +549,12 @@ async fn a_revoked_tokens_standing_stream_receives_nothing() {
 #[tokio::test]
 async fn a_changed_list_is_announced_only_to_those_who_see_the_change() {
     let gate = two_servers().await;
-    let token = make(&gate, json!({"name": "narrow", "servers": ["s"]})).await;
+    let token = make(
+        &gate,
+        json!({"name": "narrow", "servers": ["s"], "operations": ["read"],
+        "surfaces": ["passthrough"]}),
+    )
+    .await;
     let narrow = gate.http_as(&token, "/mcp/all", json!({}), vec![]).await;
     let wide = gate.http_at("/mcp/all").await;
     for client in [&narrow, &wide] {

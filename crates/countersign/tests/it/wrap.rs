@@ -176,7 +176,7 @@ async fn real_servers_answer_as_they_do_without_the_gate() {
             (&record["effective_class"], &record["status"]),
             (&json!(class), &json!(status))
         );
-        assert_eq!(record["system"], "fs");
+        assert_eq!(record["system"], "filesystem");
     }
     assert_eq!(fs[0]["resource"], file.to_str().unwrap());
     assert_eq!(std::fs::read_to_string(file).unwrap(), "words");
@@ -338,7 +338,7 @@ async fn a_batch_passes_message_by_message_and_is_answered_together() {
         assert!(
             of(json!(1))["result"]["content"].is_array() && of(json!("p"))["result"].is_object()
         );
-        assert_eq!(of(Value::Null)["error"]["code"], -32600, "{answer}");
+        assert_eq!(of(json!(3))["error"]["code"], -32600, "{answer}");
         let home = dir.path().join("home");
         let kept = records_when(&home, |records| records.len() == 1).await;
         assert_eq!(kept[0]["tool"], "read", "{kept:?}");

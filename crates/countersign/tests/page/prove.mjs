@@ -34,7 +34,7 @@ await scenario(async ({ page }) => {
   await goTo(page, '#/contention');
   await page.locator('g.strand.stale-read').first().waitFor({ state: 'attached' });
   const kinds = await page.locator('.edges tr[data-id] .kind').allInnerTexts();
-  same([...new Set(kinds.map((kind) => kind.trim()))].sort(), ['read-write', 'stale-read', 'write-write']);
+  same([...new Set(kinds.map((kind) => kind.trim()))].sort(), ['both wrote', 'one read, the other wrote', 'wrote after an outdated read']);
   const drawn = await page.locator('g.strand').evaluateAll((strands) => [...new Set(strands.map((s) => s.dataset.edge))].length);
   same(drawn, kinds.length, 'the table says what the picture says');
   const dashes = await page.evaluate(() => ['write-write', 'stale-read', 'read-write']
@@ -42,9 +42,16 @@ await scenario(async ({ page }) => {
   same(new Set(dashes).size, 3, `each kind has a form of its own: ${dashes}`);
   await page.locator('g.strand.stale-read .hit').first().dispatchEvent('click');
   await details.getByText('The calls behind it').waitFor();
+  await details.getByText('did not read it again').waitFor();
   await details.locator('.calls a').first().click();
   await page.getByRole('heading', { name: 'Activity' }).waitFor();
   await details.getByText('/shared/plan.md').first().waitFor();
+
+  // Containers are asked for by a switch.
+  await goTo(page, '#/contention');
+  await page.getByRole('checkbox').check();
+  await page.waitForFunction(() => location.hash.includes('containers=true'));
+  await page.locator('.edges tr[data-id]').filter({ hasText: 'in /shared' }).first().waitFor();
 
   // A shorter window finds fewer; nobody meets within ten seconds of an hour ago.
   await goTo(page, '#/contention');

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
+use super::plans::{PlanSource, ToolPlan, ToolPlans};
 use crate::document::Shortlist;
 use crate::policy::ApprovalState;
 use crate::search::{Document, Segment};
@@ -27,6 +28,7 @@ pub struct Listing {
     names: OnceLock<Arc<Segment>>,
     /// The fingerprint of everything that the server listed, including faulty parts.
     told: u64,
+    plans: Arc<ToolPlans>,
 }
 
 /// Returns a hash that detects an unchanged list; it is not used for trust.
@@ -91,7 +93,36 @@ impl Listing {
         let mut approvals = approvals.into_iter();
         let (tools, by_name) = (self.tools.clone(), self.by_name.clone());
         let next = |_: &Tool| approvals.next().unwrap_or(ApprovalState::Unknown);
-        Some(Listing::of(tools, self.faults.clone(), by_name, self.told, next))
+        let reviewed = Listing::of(tools, self.faults.clone(), by_name, self.told, next);
+        Some(Listing { plans: self.plans.clone(), ..reviewed })
+    }
+
+    /// Returns the same list with a plan for each tool, for all its calls.
+    #[must_use]
+    pub fn planned(self, source: &PlanSource) -> Listing {
+        Listing { plans: Arc::new(ToolPlans::compile(source, &self.tools)), ..self }
+    }
+
+    /// Returns the same list with other plans, or `None` if they would be the same.
+    pub fn planned_anew(&self, source: &PlanSource) -> Option<Listing> {
+        if self.plans.source() == source {
+            return None;
+        }
+        let tools = self.tools.clone();
+        let mut approvals = self.approvals.iter().copied();
+        let next = |_: &Tool| approvals.next().unwrap_or(ApprovalState::Unknown);
+        let same = Listing::of(tools, self.faults.clone(), self.by_name.clone(), self.told, next);
+        Some(same.planned(source))
+    }
+
+    /// Returns what the plans were compiled from.
+    pub fn plan_source(&self) -> &PlanSource {
+        self.plans.source()
+    }
+
+    /// Returns the plan of a listed tool, whatever its approval.
+    pub fn plan(&self, name: &str) -> Option<&ToolPlan> {
+        self.plans.get(*self.by_name.get(name)?)
     }
 
     fn of(
@@ -106,8 +137,8 @@ impl Listing {
         let approved = |place: &u32| approvals[*place as usize] == ApprovalState::Approved;
         let places: Vec<u32> = (0..tools.len() as u32).filter(approved).collect();
         let segment = Arc::new(segment(places.iter().map(|place| &tools[*place as usize])));
-        let names = OnceLock::new();
-        Listing { tools, approvals, faults, by_name, segment, places, names, told }
+        let (names, plans) = (OnceLock::new(), Arc::default());
+        Listing { tools, approvals, faults, by_name, segment, places, names, told, plans }
     }
 
     /// Reports whether a newer list is identical to this one.

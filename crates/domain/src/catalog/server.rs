@@ -7,9 +7,11 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use serde_json::value::RawValue;
 
 use super::listing::Listing;
+use super::plans;
 use crate::caller::{Caller, TokenSurface};
 use crate::config::ToolRules;
 use crate::exposed::{self, Names};
+use crate::ledger::target::{FitTool, TargetMapping, UnfitTargetRule};
 use crate::near;
 use crate::policy::{self, ApprovalState, Lock, Obstacle, ServerRules};
 use crate::search::Segment;
@@ -32,6 +34,7 @@ pub struct Server {
     pub instructions: Option<Arc<str>>,
     pub(super) names: Names,
     list: OnceLock<Box<RawValue>>,
+    unfit_targets: OnceLock<Vec<UnfitTargetRule>>,
 }
 
 impl Server {
@@ -42,8 +45,17 @@ impl Server {
         state: UpstreamState,
         listing: Arc<Listing>,
     ) -> Server {
-        let (instructions, names, list) = (None, Names::default(), OnceLock::new());
-        Server { name, transport, rules, state, listing, instructions, names, list }
+        Server {
+            name,
+            transport,
+            rules,
+            state,
+            listing,
+            instructions: None,
+            names: Names::default(),
+            list: OnceLock::new(),
+            unfit_targets: OnceLock::new(),
+        }
     }
 
     /// Sets how its tools are named in the view over all servers.
@@ -117,6 +129,26 @@ impl Server {
                 UnknownToolName { key, name: name.to_owned(), near }
             })
             .collect()
+    }
+
+    /// Returns the rules of the operator's mapping that do not fit the listed tools. Returns none for
+    /// a server that has listed nothing yet.
+    pub fn unfit_targets(&self) -> &[UnfitTargetRule] {
+        match &self.rules.targets {
+            Some(mapping) if !self.listing.tools().is_empty() => {
+                self.unfit_targets.get_or_init(|| self.unfit(mapping))
+            }
+            _ => &[],
+        }
+    }
+
+    fn unfit(&self, mapping: &TargetMapping) -> Vec<UnfitTargetRule> {
+        let properties = |tool: &Arc<Tool>| plans::properties(tool.input_schema_json());
+        let schemas: Vec<_> = self.listing.tools().iter().map(properties).collect();
+        let names = self.listing.tools().iter().map(|tool| tool.name.as_str());
+        let members = schemas.iter().map(|schema| schema.keys().map(String::as_str).collect());
+        let tools: Vec<FitTool<'_>> = names.zip(members).collect();
+        mapping.unfit(&tools)
     }
 
     pub(super) fn is_approved(&self, place: usize) -> bool {

@@ -122,6 +122,7 @@ impl ServerConfig {
             max_concurrent: None,
             oauth: None,
             pin: false,
+            targets: None,
         }
     }
 }

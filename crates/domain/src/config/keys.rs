@@ -49,6 +49,8 @@ pub(super) enum Kind {
     },
     OneOf(&'static [&'static str]),
     Section(&'static Table),
+    /// A list of objects.
+    Listed(&'static Table),
     /// A map of names to objects.
     Named(&'static Table),
     /// Read by its own function; the text describes the accepted values.
@@ -133,6 +135,9 @@ const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` allowed");
 const NAMED_TEMPLATES: Kind = Kind::Shape("names to strings, `${env:NAME}` allowed");
 const URL: Kind = Kind::Shape("`http` or `https` url, `${env:NAME}` allowed");
 const SHA256: Kind = Kind::Shape("64 hex digits");
+const TOOL_PATTERN: Kind = Kind::Shape("string, such as `get_*`");
+const RESOURCE: Kind = Kind::Shape("template, list of templates, or `null`");
+const READS: Kind = Kind::Shape("template or list of templates");
 const ANYTHING: Kind = Kind::Shape("object");
 
 pub(super) static TOP: Table = Table {
@@ -330,6 +335,42 @@ pub(super) static SERVER: Table = Table {
             Kind::Flag,
             "Quarantines the server if the file that `command` starts changes.",
         ),
+        hot(
+            "targets",
+            Kind::Section(&TARGETS),
+            "Which resources its calls touch; see [targets](targets.md).",
+        ),
+    ],
+};
+
+pub(super) static TARGETS: Table = Table {
+    path: "mcpServers.<name>.targets",
+    foreign: &[],
+    keys: &[
+        hot(
+            "system",
+            Kind::Text,
+            "Replaces the server's name as the system of its resources, such as `github.com`.",
+        ),
+        hot("rules", Kind::Listed(&TARGET_RULE), "Tried in their order, before the built-in ones."),
+    ],
+};
+
+pub(super) static TARGET_RULE: Table = Table {
+    path: "mcpServers.<name>.targets.rules[]",
+    foreign: &[],
+    keys: &[
+        hot(
+            "tools",
+            TOOL_PATTERN,
+            "The tools that the rule is for: `*` stands for any text, a bar separates names. Required.",
+        ),
+        hot(
+            "resource",
+            RESOURCE,
+            "Names what a call touches; `null` for calls that touch nothing. Required.",
+        ),
+        hot("reads", READS, "Names what a call only reads, such as the source of a copy."),
     ],
 };
 

@@ -8,6 +8,7 @@ mod scalar;
 mod section;
 mod server;
 mod table;
+mod targets;
 mod top;
 mod transport;
 mod trusted;

@@ -68,7 +68,7 @@ fn section(page: &mut String, table: &Table, defaults: &Value) {
         page.extend(table.foreign.iter().map(|(key, fate)| format!("| `{key}` | {fate} |\n")));
     }
     for key in table.keys {
-        if let Kind::Section(inner) | Kind::Named(inner) = key.kind {
+        if let Kind::Section(inner) | Kind::Named(inner) | Kind::Listed(inner) = key.kind {
             section(page, inner, defaults);
         }
     }
@@ -99,13 +99,14 @@ fn kind(kind: Kind) -> String {
             names.join(", ")
         }
         Kind::Section(table) => format!("object, see `{}`", table.path),
+        Kind::Listed(table) => format!("list of objects, see `{}`", table.path),
         Kind::Named(table) => format!("names to objects, see `{}`", table.path),
         Kind::Shape(words) => words.to_owned(),
     }
 }
 
 fn default(table: &Table, key: &Key, defaults: &Value) -> String {
-    if matches!(key.kind, Kind::Section(_) | Kind::Named(_)) {
+    if matches!(key.kind, Kind::Section(_) | Kind::Named(_) | Kind::Listed(_)) {
         return "–".to_owned();
     }
     let steps = table.path.split('.').filter(|step| !step.is_empty());

@@ -75,6 +75,7 @@ fn server(server: &ServerConfig) -> Value {
     put(&mut members, "call_timeout", server.call_timeout.map(spell));
     put(&mut members, "max_concurrent", server.max_concurrent);
     put(&mut members, "oauth", server.oauth.as_ref().map(oauth));
+    put(&mut members, "targets", server.targets.as_ref().map(|targets| targets.to_json()));
     Value::Object(members)
 }
 

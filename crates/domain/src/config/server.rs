@@ -1,11 +1,13 @@
 //! The checked values of one upstream server.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::template::ConfigTemplate;
 use super::tool_rules::ToolRules;
 use crate::choice;
+use crate::ledger::target::TargetMapping;
 
 /// One entry of `mcpServers`. Its `Debug` hides likely secrets.
 #[derive(Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub struct ServerConfig {
     pub oauth: Option<OAuth>,
     /// A change of the program file quarantines the server.
     pub pin: bool,
+    /// Names the resources that its calls touch.
+    pub targets: Option<Arc<TargetMapping>>,
 }
 
 /// The origin of a server or profile. Only the user's own are trusted from the start.

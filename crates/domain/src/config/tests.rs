@@ -472,6 +472,7 @@ fn risky_settings_are_noted() {
         (r#""command": "x", "oauth": {}"#, "accepted, but has no effect in this version"),
         (r#""command": "x", "disabled_tools": ["a", ""]"#, "ignored: a tool name cannot be empty"),
         (r#""command": "x", "enabled_tools": ["a", "a"]"#, "\"a\" is listed twice"),
+        (r#""command": "x", "targets": {}"#, "has no effect: set 'system' or 'rules'"),
     ] {
         let (_, notes) = server(members);
         assert_eq!(notes.len(), 1, "{notes:?}");
@@ -546,6 +547,10 @@ const FULL: &str = r#"{
       "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
       "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
       "pin": true,
+      "targets": {"system": "a.example", "rules": [
+        {"tools": "copy", "resource": ["{to:file}"], "reads": "{from:file}"},
+        {"tools": "list_*|search", "resource": null},
+      ]},
     },
     "b": {"url": "https://u:t0p@h/sse?key=t0p", "headers": {"X-Api-Key": "t0p"}, "disabled_tools": ["t"]},
   },
@@ -582,6 +587,10 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
                 "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
                 "pin": true,
+                "targets": {"system": "a.example", "rules": [
+                    {"tools": "copy", "resource": "{to:file}", "reads": "{from:file}"},
+                    {"tools": "list_*|search", "resource": null},
+                ]},
             },
             "b": {
                 "transport": "sse", "url": "https://…@h/sse?key=…",
@@ -652,5 +661,52 @@ proptest! {
         if let Ok(parsed) = parse(&text) {
             render(&parsed.config);
         }
+    }
+}
+
+#[test]
+fn target_rules_are_checked_with_their_places() {
+    let (config, notes) = parsed(
+        r#"{"mcpServers": {"g": {"command": "x", "targets": {"system": "github.com", "rules": [
+          {"tools": "*issue*", "resource": "{owner:lower}/{repo:lower}#{issue_number}"},
+          {"tools": "search_*", "resource": null}]}}}}"#,
+    );
+    assert_eq!(notes, [""; 0]);
+    let targets = config.server("g").unwrap().targets.as_ref().unwrap();
+    assert_eq!((targets.system.as_deref(), targets.rules.len()), (Some("github.com"), 2));
+    let rule = |rule: &str| format!(r#"{{"rules": [{rule}]}}"#);
+    let template = |text: &str| rule(&format!(r#"{{"tools": "t", "resource": {text}}}"#));
+    let long = "s".repeat(257);
+    for (targets, expect) in [
+        (r#"{"rule": []}"#.to_owned(), "targets.rule: unknown key, did you mean 'rules'?"),
+        (r#"{"system": ""}"#.to_owned(), "expected the name of a system, such as"),
+        (format!(r#"{{"system": "{long}"}}"#), "a system has at most 256 bytes"),
+        (r#"{"system": "filesystem"}"#.to_owned(), "'filesystem' is reserved; use the filters"),
+        (r#"{"rules": {}}"#.to_owned(), "expected a list of rules, found an object"),
+        (rule("{}"), "a rule needs 'tools'"),
+        (rule(r#"{"tools": "t"}"#), "a rule needs 'resource'"),
+        (rule(r#"{"tools": "a||b", "resource": "x"}"#), "expected names of tools, such as"),
+        (rule(r#"{"tools": "t", "resource": null, "reads": "x"}"#), "has no effect with"),
+        (template("7"), "expected a template or a list of templates, found a number"),
+        (template("[]"), "expected 1 to 9 templates, found 0"),
+        (template(r#""""#), "a template must not be empty"),
+        (template(r#""{a""#), "resource: '{' at character 1 has no closing '}'"),
+        (template(r#""a}""#), "'}' at character 2 has no opening '{'"),
+        (template(r#""{}""#), "'{}' names no argument"),
+        (template(r#""{a b}""#), "'a b' is not the name of an argument"),
+        (template(r#""{a:lowr}""#), "unknown filter 'lowr'; did you mean 'lower'?"),
+        (template(r#""{a:lower(x)}""#), "only 'table' takes a value in brackets"),
+        (template(r#""{a=}""#), "'{a=}' has an empty default"),
+        (template(r#""{a[].b[]}""#), "'a[].b[]' goes through more than one list"),
+        (template(r#""{a[]}{b[]}""#), "'b[]' goes through more than one list"),
+        (template(r#""{a:file}{b:url}""#), "a template names a file or an address, not both"),
+        (template(r#"["x", 1]"#), "rules[0].resource[1]: expected a string, found a number"),
+    ] {
+        let text = format!(
+            "{{\"mcpServers\": {{\"g\": {{\"command\": \"x\",\n\"targets\": {targets}}}}}}}"
+        );
+        let faults = parse(&text).unwrap_err().to_string();
+        assert!(faults.starts_with("line 2, column "), "{faults}");
+        assert!(faults.contains(expect), "{faults}");
     }
 }

@@ -5,10 +5,14 @@
 
 mod closest;
 mod crowd;
+mod edge_id;
 mod edges;
+mod fresh;
 mod graph;
 mod meeting;
 mod meetings;
+mod nesting;
+mod story;
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +22,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crowd::Crowd;
+pub use edge_id::EdgeId;
 use edges::{Edges, Site};
+pub use fresh::{FreshMeeting, FreshTouch, meeting};
 pub use graph::{AgentNode, EDGES_MAX, Edge, Graph, NODES_MAX, RECORDS_MAX, RESOURCES_MAX};
 use meeting::Meeting;
 pub use meetings::CROWD_MAX;
-pub use touch::{AgentNumber, ContentionKind, Doing, Touch};
+use nesting::{Nest, Nesting};
+pub use story::StoryTouch;
+pub use touch::{AgentNumber, ContentionKind, Touch};
+
+use crate::ledger::target::Access;
 
 /// The edges to include.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +40,17 @@ pub struct Question {
     pub window_us: i64,
     /// `None` includes every kind that is contention.
     pub kind: Option<ContentionKind>,
+    /// Only the edge with this id.
+    pub edge: Option<EdgeId>,
+    pub nesting: ContainerMeetings,
+}
+
+/// The treatment of containers: with `Included`, a touch of one also meets touches of its contents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContainerMeetings {
+    #[default]
+    Ignored,
+    Included,
 }
 
 impl Question {
@@ -41,7 +62,7 @@ impl Question {
 /// Takes touches one by one and keeps only the data needed for the graph.
 pub struct Contention<R> {
     question: Question,
-    wanted: [bool; 4],
+    wanted: [bool; ContentionKind::ALL.len()],
     agents: HashMap<String, u32>,
     nodes: Vec<AgentNode>,
     /// The resource at which each agent was last seen, to count its resources.
@@ -50,6 +71,7 @@ pub struct Contention<R> {
     system: String,
     resource: Arc<str>,
     crowd: Crowd<R>,
+    nesting: Option<Nesting<R>>,
     edges: Edges<R>,
     /// The edges of earlier systems, in order.
     gathered: Vec<(String, Edges<R>)>,
@@ -67,6 +89,7 @@ impl<R: Copy> Contention<R> {
             system: String::new(),
             resource: Arc::from(""),
             crowd: Crowd::default(),
+            nesting: (question.nesting == ContainerMeetings::Included).then(Nesting::default),
             edges: Edges::default(),
             gathered: Vec::new(),
         }
@@ -87,21 +110,29 @@ impl<R: Copy> Contention<R> {
     /// Sets the resource of the touches that follow. Resources must come in order of system and
     /// name, each once.
     pub fn turn_to(&mut self, system: &str, resource: &str) {
-        let site = Site { number: self.site_number, resource: &self.resource };
+        let site = Site { number: self.site_number, resource: &self.resource, container: None };
         self.crowd.leave_all(site, &mut self.edges);
+        let resource = Arc::from(resource);
         if system != self.system {
+            let complete = self.nesting.as_mut().map(|nesting| nesting.leave_all(&self.system));
+            self.meet_nests(complete);
             self.gather();
             system.clone_into(&mut self.system);
         }
-        self.resource = Arc::from(resource);
+        let complete = self.nesting.as_mut().map(|nesting| nesting.enter(&self.system, &resource));
+        self.meet_nests(complete);
+        self.resource = resource;
         self.site_number += 1;
     }
 
     /// Adds a touch. Touches of one resource must be sorted by time.
     pub fn push(&mut self, touch: Touch<R>) {
         let AgentNumber(agent) = touch.agent;
-        self.count(agent, touch.doing);
-        let site = Site { number: self.site_number, resource: &self.resource };
+        self.count(agent, touch.access);
+        if let Some(nesting) = &mut self.nesting {
+            nesting.push(&touch);
+        }
+        let site = Site { number: self.site_number, resource: &self.resource, container: None };
         let oldest = touch.at_us.saturating_sub(self.question.window_us);
         // Every earlier touch is outside the window.
         if self.crowd.latest_us().is_some_and(|latest| latest < oldest) {
@@ -140,7 +171,8 @@ impl<R: Copy> Contention<R> {
         self.end();
         let (gathered, nodes) = (self.gathered, &self.nodes);
         let edges = gathered.into_iter().flat_map(|(system, edges)| edges.publish(system, nodes));
-        let edges = edges.collect();
+        let is_wanted = |edge: &Edge<R>| self.question.edge.is_none_or(|id| id == edge.own_id());
+        let edges = edges.filter(is_wanted).collect();
         self.nodes.retain(|node| node.calls > 0);
         Graph::new(self.nodes, edges)
     }
@@ -150,6 +182,13 @@ impl<R: Copy> Contention<R> {
         self.gather();
     }
 
+    fn meet_nests(&mut self, complete: Option<Vec<Nest<R>>>) {
+        for nest in complete.into_iter().flatten() {
+            let window_us = self.question.window_us;
+            nest.meet(window_us, &self.wanted, &mut self.site_number, &mut self.edges);
+        }
+    }
+
     fn gather(&mut self) {
         let edges = std::mem::take(&mut self.edges);
         if !edges.is_empty() {
@@ -157,12 +196,13 @@ impl<R: Copy> Contention<R> {
         }
     }
 
-    fn count(&mut self, agent: u32, doing: Doing) {
+    fn count(&mut self, agent: u32, access: Access) {
         let node = &mut self.nodes[agent as usize];
         node.calls += 1;
-        match doing {
-            Doing::Read => node.reads += 1,
-            Doing::Write => node.writes += 1,
+        match access {
+            Access::Read => node.reads += 1,
+            Access::Write => node.writes += 1,
+            Access::Unknown => node.unknown += 1,
         }
         if std::mem::replace(&mut self.seen_at[agent as usize], self.site_number)
             != self.site_number
@@ -174,7 +214,7 @@ impl<R: Copy> Contention<R> {
     /// Compares a touch with everyone else's latest touches within the window.
     fn meet(&mut self, me: usize, touch: &Touch<R>, oldest: i64) {
         let Crowd { order, members, meetings, turn, .. } = &mut self.crowd;
-        let my_read = members[me].last_read.filter(|_| touch.doing == Doing::Write);
+        let my_read = members[me].last(Access::Read).filter(|_| touch.access == Access::Write);
         for &other in order.iter().rev() {
             let other = usize::from(other);
             let member = &members[other];
@@ -184,10 +224,8 @@ impl<R: Copy> Contention<R> {
             if member.latest_us < oldest {
                 break;
             }
-            for (doing, last) in
-                [(Doing::Read, member.last_read), (Doing::Write, member.last_write)]
-            {
-                let kind = ContentionKind::of(doing, touch.doing);
+            for (access, last) in Access::ALL.into_iter().zip(member.last) {
+                let kind = ContentionKind::of(access, touch.access);
                 let Some(last) = last.filter(|last| last.at_us >= oldest) else { continue };
                 if self.wanted[kind as usize] {
                     let records = [last.record, touch.record, touch.record];
@@ -200,7 +238,8 @@ impl<R: Copy> Contention<R> {
                 }
             }
             let Some(read) = my_read.filter(|read| read.at_us >= oldest) else { continue };
-            let Some(written) = member.last_write.filter(|write| write.turn > read.turn) else {
+            let Some(written) = member.last(Access::Write).filter(|write| write.turn > read.turn)
+            else {
                 continue;
             };
             if self.wanted[ContentionKind::StaleRead as usize] {

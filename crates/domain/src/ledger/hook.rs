@@ -19,6 +19,10 @@ const CAPTURE_METHOD: &str = "hook";
 /// The name of the target among the omitted fields: it appeared to contain a secret.
 pub const TARGET: &str = "target";
 
+/// The name of the links of the target's path among the omitted fields: there was no time to follow
+/// them.
+pub const LINKS: &str = "links";
+
 /// Replaces a missing session in the event; a frame needs one.
 const NO_SESSION: &str = "unknown";
 
@@ -29,16 +33,33 @@ const ERROR_BYTES_KEPT: usize = 64 << 10;
 #[error("not a valid hook event: {}", json::explain(.0))]
 pub struct HookFault(#[from] serde_json::Error);
 
+/// The real name of a file, as far as it could be found out in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RealName {
+    /// It is the given one.
+    Same,
+    Other(Target),
+    /// There was no time to follow the links.
+    Unknown,
+}
+
 /// Returns the frame as JSON text without likely secrets, or `None` for an event that is not
-/// recorded. A field that would invalidate the frame is omitted rather than losing the event.
+/// recorded. A field that would invalidate the frame is omitted rather than losing the event. `real`
+/// follows the links of a file.
 pub fn frame(
     event: &str,
     now: Timestamp,
     redactor: &Redactor,
+    real: impl FnOnce(&Target) -> RealName,
 ) -> Result<Option<String>, HookFault> {
     let Some(checked) = Object::parse(event)? else {
         return Ok(None);
     };
+    // The other members of an unknown event may be anything.
+    let is_known = |name: &str| decision(Some(name)).is_some();
+    if checked.members().get(EVENT_NAME).and_then(Value::as_str).is_some_and(|it| !is_known(it)) {
+        return Ok(None);
+    }
     let mut event: Event<'_> = serde_json::from_str(checked.text().get())?;
     let Some(decision) = decision(event.hook_event_name.as_deref()) else {
         return Ok(None);
@@ -53,13 +74,27 @@ pub fn frame(
         (redacted(event.tool_input, redactor)?, redacted(event.tool_response, redactor)?);
     event.redact(redactor);
     let named = touched(&tool, event.tool_input, &cwd);
-    // A target with a part removed would name a different resource.
-    let target = named.clone().filter(|target| {
+    let is_plain = |target: &Target| {
         let text = |text| matches!(redactor.text(text), Cow::Borrowed(_));
+        text(target.resource()) && text(target.system())
+    };
+    // A target with a part removed would name a different resource.
+    let given = named.clone().filter(|target| {
         let same = input.is_none() || touched(&tool, input.as_deref(), &cwd) == named;
-        same && text(target.resource()) && text(target.system())
+        same && is_plain(target)
     });
-    let is_omitted = named.is_some() && target.is_none();
+    let mut omitted = Vec::new();
+    let target = given.and_then(|given| match real(&given) {
+        RealName::Same => Some(given),
+        RealName::Other(real) => Some(real).filter(is_plain),
+        RealName::Unknown => {
+            omitted.push(LINKS);
+            Some(given)
+        }
+    });
+    if named.is_some() && target.is_none() {
+        omitted.push(TARGET);
+    }
     let outgoing = Outgoing {
         v: VERSION,
         ts_emit: now.to_string(),
@@ -76,10 +111,12 @@ pub fn frame(
         agent_id: fitting(event.agent_id.as_deref()),
         agent_type: fitting(event.agent_type.as_deref()),
         capture_method: CAPTURE_METHOD,
-        omitted: if is_omitted { vec![TARGET] } else { Vec::new() },
+        omitted,
     };
     Ok(Some(outgoing.within_limit()?))
 }
+
+const EVENT_NAME: &str = "hook_event_name";
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -200,14 +237,17 @@ fn tool(name: &str) -> Tool<'_> {
     }
 }
 
+/// Returns the file or folder that one of the agent's own tools touches. The gate names what a
+/// server's tool touches, by the tool's plan.
 fn touched(tool: &Tool<'_>, input: Option<&RawValue>, cwd: &str) -> Option<Target> {
-    let input = Object::parse(input?.get()).ok()??;
-    if let Some(server) = tool.server {
-        return target::extract(server, tool.name, input.members());
+    if tool.server.is_some() {
+        return None;
     }
+    let input = Object::parse(input?.get()).ok()??;
     let text = |name: &str| input.members().get(name)?.as_str();
     match tool.name {
         "Bash" => target::of_shell(text("command")?, cwd),
+        "Glob" | "Grep" | "LS" => target::of_file(text("path")?, cwd),
         _ => target::of_file(text("file_path").or_else(|| text("notebook_path"))?, cwd),
     }
 }
@@ -248,7 +288,7 @@ mod tests {
 
     fn text(members: Value) -> Option<String> {
         let event = event(members).to_string();
-        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN).unwrap()
+        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, |_| RealName::Same).unwrap()
     }
 
     fn read(members: Value) -> EventFrame {
@@ -282,9 +322,20 @@ mod tests {
             ),
             ("Bash", json!({"command": "rm x"}), Some(("filesystem", "/w/x"))),
             ("Bash", json!({"command": "rm x; ls", "file_path": "no"}), None),
-            ("mcp__db__query", json!({"table": "t", "database": "d"}), Some(("db", "d.t"))),
-            ("mcp__db__query", json!({"file_path": "x"}), None),
+            (
+                "MultiEdit",
+                json!({"file_path": "m.rs", "edits": []}),
+                Some(("filesystem", "/w/m.rs")),
+            ),
+            ("mcp__db__query", json!({"table": "t", "database": "d"}), None),
+            ("mcp__db__query", json!({"file_path": "/x"}), None),
             ("Grep", json!({"pattern": "x"}), None),
+            ("Grep", json!({"pattern": "x", "path": "src/"}), Some(("filesystem", "/w/src"))),
+            ("LS", json!({"path": "/w/.."}), Some(("filesystem", "/"))),
+            ("WebFetch", json!({"url": "https://example.com", "prompt": "x"}), None),
+            ("Write", json!({"file_path": "a\u{0}b"}), None),
+            ("Write", json!({"file_path": "x".repeat(1 << 20)}), None),
+            ("Write", json!({"file_path": 7}), None),
             ("Read", json!("text"), None),
         ] {
             let frame = read(json!({"tool_name": tool, "tool_input": input}));
@@ -297,7 +348,7 @@ mod tests {
     fn a_frame_holds_no_secret_and_no_part_of_a_target_with_one() {
         let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
         let text = text(json!({
-            "tool_name": "mcp__db__get", "tool_input": {"key": secret, "n": [1, secret]},
+            "tool_name": "Write", "tool_input": {"file_path": secret, "n": [1, secret]},
             "tool_response": {"password": "hunter2"}, "error": format!("bad {secret}"),
             "session_id": secret, "agent_id": secret, "tool_use_id": secret,
         }))
@@ -305,6 +356,29 @@ mod tests {
         assert!(!text.contains("ghp_") && !text.contains("hunter2"), "{text}");
         let frame = EventFrame::parse(text.as_bytes()).unwrap();
         assert_eq!((frame.target, frame.omitted), (None, vec![TARGET.to_owned()]));
+    }
+
+    #[test]
+    fn a_file_has_its_real_name_if_that_is_known_in_time() {
+        let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let other =
+            |path: &str| RealName::Other(Target::new("filesystem", path.to_owned()).unwrap());
+        for (real, resource, omitted) in [
+            (RealName::Same, Some("/w/a.rs"), vec![]),
+            (other("/real/a.rs"), Some("/real/a.rs"), vec![]),
+            (RealName::Unknown, Some("/w/a.rs"), vec![LINKS]),
+            (other(&format!("/real/{secret}")), None, vec![TARGET]),
+        ] {
+            let event = event(json!({})).to_string();
+            let text = frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, |_| real.clone());
+            let frame = EventFrame::parse(text.unwrap().unwrap().as_bytes()).unwrap();
+            let found = frame.target.as_ref().map(Target::resource);
+            assert_eq!(
+                (found, frame.omitted),
+                (resource, omitted.iter().map(|it| it.to_string()).collect()),
+                "{real:?}"
+            );
+        }
     }
 
     #[test]
@@ -325,14 +399,16 @@ mod tests {
     fn other_events_record_nothing() {
         for members in [
             json!({"hook_event_name": "SessionStart"}),
+            json!({"hook_event_name": "PostSomething", "tool_name": 1, "cwd": [], "tool_use_id": {}}),
             json!({"hook_event_name": null}),
             json!({"tool_name": null}),
             json!({"tool_name": ""}),
         ] {
             assert_eq!(text(members.clone()), None, "{members}");
         }
-        assert!(frame("[]", Timestamp::UNIX_EPOCH, &BUILTIN).unwrap().is_none());
-        assert!(frame("{", Timestamp::UNIX_EPOCH, &BUILTIN).is_err());
+        let frame = |text| frame(text, Timestamp::UNIX_EPOCH, &BUILTIN, |_| RealName::Same);
+        assert!(frame("[]").unwrap().is_none());
+        assert!(frame("{").is_err());
     }
 
     #[test]

@@ -213,6 +213,11 @@ impl Redactor {
     }
 }
 
+/// Reports whether the built-in keys hide every value of this key.
+pub(crate) fn is_secret_key(key: &str) -> bool {
+    keys::names_secret(key)
+}
+
 /// Redacts text that arrives line by line: a private key spans several.
 #[derive(Default)]
 pub struct LineRedaction {

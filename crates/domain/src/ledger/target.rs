@@ -1,14 +1,34 @@
 //! Determines the resource that a call touched, from its arguments. Two agents that touch the same
 //! thing must get the same name for it, so nothing is guessed, shortened or dependent on map order.
 
+mod canonical;
+mod generic;
+mod manifest;
+mod mapping;
+mod plan;
 mod shell;
+mod sql;
+mod table;
+mod template;
+mod touched;
 mod uri;
+mod verb;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use mapping::{
+    FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
+    ToolPattern, UnfitTargetRule, system_fault,
+};
+pub use plan::{CallPlace, ExplainedTargets, PlanStep, PlannedTargets, TargetPlan, ToolShape};
+pub use table::{KnownServer, known_servers};
+pub use template::{TARGET_FILTERS, TargetTemplate, TargetTemplateFault};
+pub use touched::{Access, TOUCHED_MAX, TargetBasis, Touched, Touches};
 
 /// The limits of the receipt format.
 pub const SYSTEM_BYTES_MAX: usize = 256;
@@ -23,7 +43,7 @@ const TABLE_HOME: [&str; 4] = ["database", "schema", "dataset", "keyspace"];
 const GENERIC: [&str; 6] = ["path", "key", "bucket", "object", "resource", "resource_id"];
 
 /// A system and a resource in it; neither is ever empty.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Target {
     system: String,
     resource: String,
@@ -33,8 +53,9 @@ impl Target {
     /// Returns `None` if either is empty, too long (a truncated resource would name something
     /// else), or not a valid name. Possible credentials are removed from an address.
     pub fn new(system: &str, resource: String) -> Option<Target> {
-        if [system, &resource].into_iter().any(|text| text.contains(is_break)) || is_json(&resource)
-        {
+        // Userinfo may make an address longer than what is kept of it.
+        let is_data = resource.len() > 4 * RESOURCE_BYTES_MAX || is_json(&resource);
+        if is_data || [system, &resource].into_iter().any(|text| text.contains(is_break)) {
             return None;
         }
         Target::recorded(system, uri::without_credentials(&resource)?)
@@ -171,9 +192,9 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Reports whether a character ends a line; a name has only one line.
+/// Reports whether a character ends a line or a text; a name is one line.
 fn is_break(char: char) -> bool {
-    matches!(char, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    matches!(char, '\0' | '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Reports whether text is a document passed as a value, not the name of one.
@@ -186,10 +207,17 @@ fn usable(value: &Value) -> Option<&str> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
+/// Reports whether a path is the address of a share with a user, perhaps with a password:
+/// `//user@host/share`.
+fn is_share_with_user(path: &str) -> bool {
+    let host = path.strip_prefix("//").and_then(|rest| rest.split('/').next());
+    host.is_some_and(|host| host.contains('@'))
+}
+
 /// Makes a path absolute, without `.`, `..`, and doubled or trailing slashes. Links are not
 /// followed: that would need the disk, and the result could differ the next time.
 fn clean(path: &str, cwd: &str) -> Option<String> {
-    if path.is_empty() || path.contains('\0') {
+    if path.is_empty() || path.contains('\0') || is_share_with_user(path) {
         return None;
     }
     let start = if path.starts_with('/') { "/" } else { cwd };

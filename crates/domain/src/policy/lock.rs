@@ -2,12 +2,14 @@
 //! precedence: search, dispatch, lists, counts, REST and the command line show its result.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::addressee::Addressee;
 use crate::code::Code;
 use crate::config::ToolRules;
+use crate::ledger::target::TargetMapping;
 use crate::refusal::Refusal;
 use crate::tool::ToolName;
 
@@ -144,6 +146,8 @@ pub struct ServerRules {
     pub tools: ToolRules,
     /// Tools that a person disabled.
     pub switched_off: BTreeSet<String>,
+    /// Names the resources that calls touch.
+    pub targets: Option<Arc<TargetMapping>>,
 }
 
 /// The approval of a tool's text, by a person or by rules that a person set.
@@ -268,6 +272,7 @@ mod tests {
                     other => panic!("{other}"),
                 },
                 switched_off: if *switch == "off" { names(&["it"]) } else { names(&["other"]) },
+                targets: None,
             };
             let approvals =
                 [ApprovalState::Approved, ApprovalState::Pending, ApprovalState::Unknown];

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use domain::ledger::frame::{Decision, EventFrame, Identity};
 use domain::ledger::hook;
-use domain::ledger::target::{self, Target};
+use domain::ledger::target::Touches;
 use domain::ledger::taxonomy;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
-use serde_json::Value;
+use store::record::TARGET_OMITTED;
 use store::{
     CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
     RecordAgent, RecordKind, RecordStatus,
@@ -17,8 +17,9 @@ use store::{
 use uuid::Uuid;
 
 use crate::GateSettings;
-use crate::events::sender::{Arrival, Sender};
+use crate::events::sender::{Arrival, EventOrigin, Sender};
 use crate::pipeline::payload;
+use crate::pipeline::touch::NamedTouches;
 
 /// The action type of a receipt for lost events.
 const EVENTS_DROPPED: &str = "agent_receipts.events_dropped";
@@ -31,27 +32,23 @@ const AGE_MAX: SignedDuration = SignedDuration::from_hours(14 * 24);
 const AGENT_CHARS: usize = 8;
 
 pub(super) fn of(
-    frame: EventFrame,
-    id: Uuid,
-    sender: Option<Sender>,
-    arrival: Arrival,
+    frame: &EventFrame,
+    origin: EventOrigin,
+    named: NamedTouches,
     settings: &GateSettings,
 ) -> (CallStart, CallEnd) {
+    let EventOrigin { id, sender, arrival } = origin;
     let id = id.to_string();
-    let server = frame.server.as_deref();
-    let action = taxonomy::classify_event(frame.action_type.as_deref(), server, &frame.tool);
-    let given = frame.action_type.as_deref();
-    let kind = given.unwrap_or_else(|| action.action_type.as_str());
-    let class = class(kind);
-    let (target, is_secret) = touched(&frame, settings);
+    let (kind, risk) = action(frame);
+    let class = class(frame);
     let mut started = CallStart {
         id: id.clone(),
         kind: RecordKind::ToolCall,
-        source: source(&frame, arrival).into(),
+        source: source(frame, arrival).into(),
         surface: "events".into(),
         server: frame.server.clone().unwrap_or_else(|| frame.channel.clone()),
         tool: frame.tool.clone(),
-        agent: agent(&frame),
+        agent: agent(frame),
         session: Some(frame.session_id.clone()),
         request_id: frame.identity.idempotency_key.clone(),
         at: believable(frame.emitted),
@@ -61,19 +58,19 @@ pub(super) fn of(
         reason: None,
         effective: Some(class.unwrap_or(Class::Write)),
         unverified: class.is_none(),
-        warnings: warnings(&frame),
-        target,
+        warnings: warnings(frame),
+        touches: named.touches,
         trace_id: None,
         arguments: payload::outside(settings, frame.input.as_deref()),
         action: ReceiptAction {
             kind: kind.to_owned().into(),
-            risk: action.risk,
+            risk,
             correlation_id: frame.identity.correlation_id.clone(),
         },
-        outside: Some(Box::new(outside(&frame, sender))),
+        outside: Some(Box::new(outside(frame, sender))),
     };
-    if is_secret {
-        started.omit_target();
+    if named.has_omitted {
+        started.warnings.push(TARGET_OMITTED.to_owned());
     }
     let error = frame.error.clone();
     let ended = CallEnd {
@@ -93,9 +90,11 @@ pub(super) fn of(
     (started, ended)
 }
 
-/// Names the parts that the sender omitted for their size; an omitted target has its own words.
+/// Names the parts that the sender omitted for their size; an omitted target has its own words, and
+/// links are followed here instead.
 fn warnings(frame: &EventFrame) -> Vec<String> {
-    let omitted = frame.omitted.iter().filter(|part| *part != hook::TARGET);
+    let is_part = |part: &&String| ![hook::TARGET, hook::LINKS].contains(&part.as_str());
+    let omitted = frame.omitted.iter().filter(is_part);
     omitted.map(|part| format!("the sender omitted {part}")).collect()
 }
 
@@ -120,7 +119,7 @@ pub(super) fn dropped(count: u64) -> (CallStart, CallEnd) {
         effective: None,
         unverified: false,
         warnings: vec![format!("{count} events were lost")],
-        target: None,
+        touches: Touches::default(),
         trace_id: None,
         arguments: Payload::default(),
         action: ReceiptAction {
@@ -168,35 +167,21 @@ fn agent(frame: &EventFrame) -> RecordAgent {
     }
 }
 
-/// Derives the class from the action type.
-fn class(action_type: &str) -> Option<Class> {
-    match action_type.rsplit('.').next()? {
+/// Returns the type of the event's action, which the sender may give, and its risk.
+fn action(frame: &EventFrame) -> (&str, RiskLevel) {
+    let (given, server) = (frame.action_type.as_deref(), frame.server.as_deref());
+    let action = taxonomy::classify_event(given, server, &frame.tool);
+    (given.unwrap_or_else(|| action.action_type.as_str()), action.risk)
+}
+
+/// Derives the class from the type of the action.
+pub(super) fn class(frame: &EventFrame) -> Option<Class> {
+    match action(frame).0.rsplit('.').next()? {
         "read" | "list" | "query" | "navigate" | "observed" => Some(Class::Read),
         "delete" => Some(Class::Destructive),
         "unknown" => None,
         _ => Some(Class::Write),
     }
-}
-
-/// Returns the target that the sender names, or else the one in the arguments of a server's tool,
-/// and whether the arguments hold it as a secret.
-fn touched(frame: &EventFrame, settings: &GateSettings) -> (Option<Target>, bool) {
-    if frame.target.is_some() {
-        return (frame.target.clone(), false);
-    }
-    if frame.omitted.iter().any(|part| part == hook::TARGET) {
-        return (None, true);
-    }
-    let input = frame.input.as_deref();
-    let input: Option<Value> = input.and_then(|input| serde_json::from_str(input.get()).ok());
-    let (Some(mut input), Some(server)) = (input, frame.server.as_deref()) else {
-        return (None, false);
-    };
-    let extract = |input: &Value| target::extract(server, &frame.tool, input.as_object()?);
-    let target = extract(&input);
-    let is_secret =
-        target.is_some() && settings.redactor.value(&mut input) && extract(&input) != target;
-    (target, is_secret)
 }
 
 fn outside(frame: &EventFrame, sender: Option<Sender>) -> OutsideSource {

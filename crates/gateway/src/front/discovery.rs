@@ -61,8 +61,8 @@ impl Discovery {
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => Ok(definitions::list()),
             "tools/call" => {
-                self.session.require_hello()?;
                 let request = ToolRequest::parse(&request)?;
+                self.session.require_hello()?;
                 let mut span = self.session.span(Surface::Discovery, &request, &incoming);
                 let answer = self.tool(&request, &incoming, span.trace()).await;
                 Ok(answer.unwrap_or_else(|refused| {

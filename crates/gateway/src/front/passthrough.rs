@@ -102,8 +102,8 @@ impl Passthrough {
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => Ok(self.list(&incoming).await),
             "tools/call" => {
-                self.session.require_hello()?;
                 let request = ToolRequest::parse(&request)?;
+                self.session.require_hello()?;
                 let mut span = match &self.door {
                     Door::Open => self.session.span(Surface::Passthrough, &request, &incoming),
                     Door::Step(trace) => RequestSpan::none(trace.clone()),

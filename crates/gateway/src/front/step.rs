@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use domain::ledger::target::Touches;
 use domain::ledger::taxonomy;
 use domain::tool::Class;
 use domain::{Caller, Code};
@@ -87,7 +88,7 @@ pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, to
         effective: Some(Class::Destructive),
         unverified: true,
         warnings: vec![message.clone()],
-        target: None,
+        touches: Touches::default(),
         trace_id: None,
         arguments: Payload::default(),
         action: ReceiptAction {

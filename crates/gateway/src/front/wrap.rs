@@ -43,8 +43,9 @@ pub async fn serve<CR, CW, SR, SW>(
     let (to_server, for_server) = mpsc::channel(WRAP_LINES_WAITING_MAX);
     let writing_client = tokio::spawn(write(client.writer, for_client));
     let writing_server = tokio::spawn(write(server.writer, for_server));
+    let place = wrapped.place.clone();
     let relay = Arc::new(Relay::new(gateway, wrapped, to_client, to_server));
-    gateway.shared.registry.insert_fixed(&relay.name, calls::provider(&relay));
+    gateway.shared.registry.insert_fixed(&relay.name, calls::provider(&relay), place);
     let from_server = tokio::spawn(relay.clone().read_server(server.reader));
     tokio::select! {
         () = relay.clone().read_client(client.reader) => {}

@@ -1,6 +1,7 @@
 //! The record of a decision: who decided what about which server, tool, token or file.
 
 use domain::Refusal;
+use domain::ledger::target::Touches;
 use domain::ledger::taxonomy;
 use mcp::message::to_raw;
 use serde_json::Value;
@@ -103,7 +104,7 @@ impl Gateway {
             effective: None,
             unverified: false,
             warnings: Vec::new(),
-            target: None,
+            touches: Touches::default(),
             trace_id: None,
             arguments: payload::outside(&self.settings(), Some(&to_raw(&details))),
             action: ReceiptAction {

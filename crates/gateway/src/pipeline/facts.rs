@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use domain::Catalog;
+use domain::catalog::ToolPlan;
+use domain::ledger::target::CallPlace;
 use domain::policy::{
     self, Call as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Verdict,
 };
 use domain::schema::SchemaVerdict;
-use domain::tool::{Hints, Tool};
+use domain::tool::{Hints, Source, Tool};
 use domain::upstream::UpstreamState;
 use provider::{Call, CallContext, Declared};
 
 use super::check::Checks;
 use crate::metrics::Metrics;
+use crate::place::ServerPlace;
 use crate::upstream::SessionKey;
 use crate::{GateSettings, Gateway};
 
@@ -22,8 +25,8 @@ pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
     settings: Arc<GateSettings>,
     metrics: Arc<Metrics>,
-    /// The working folder, if the tool is a built-in one.
-    root: Option<Arc<str>>,
+    place: ServerPlace,
+    query_key: [u8; 32],
 }
 
 impl Snapshot {
@@ -33,14 +36,32 @@ impl Snapshot {
             wait_for_list(gateway, call, ctx).await;
         }
         let metrics = gateway.metrics().clone();
-        let root = gateway.shared.registry.builtin(&call.tool.server);
-        let root = root.map(|builtin| builtin.root.clone());
-        let catalog = gateway.catalog_of(call.session.as_deref());
-        Snapshot { catalog, settings, metrics, root }
+        let session = call.session.as_deref();
+        let place = gateway.shared.registry.place(&call.tool.server, session);
+        let catalog = gateway.catalog_of(session);
+        let query_key = gateway.shared.query_key;
+        Snapshot { catalog, settings, metrics, place, query_key }
     }
 
-    pub(super) fn root(&self) -> Option<&str> {
-        self.root.as_deref()
+    /// The circumstances that decide what the call's arguments name.
+    pub(super) fn place(&self, call: &Call) -> CallPlace<'_> {
+        let server = self.catalog.server(&call.tool.server);
+        let info = server.and_then(|server| server.listing.plan_source().info.as_deref());
+        CallPlace {
+            root: self.place.root(info),
+            is_local: self.place.is_local,
+            query_key: &self.query_key,
+        }
+    }
+
+    /// The plan of the tool, whether or not the caller may see it: records are for the operator.
+    pub(super) fn plan(&self, call: &Call) -> Option<&ToolPlan> {
+        self.catalog.server(&call.tool.server)?.listing.plan(&call.tool.tool)
+    }
+
+    /// The origin of the tool, whether or not the caller may see it.
+    pub(super) fn source_of(&self, call: &Call) -> Option<&Source> {
+        self.catalog.tool(&call.tool).map(|(_, tool)| &tool.source)
     }
 
     pub(super) fn settings(&self) -> &GateSettings {

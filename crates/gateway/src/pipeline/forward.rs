@@ -9,19 +9,15 @@ pub(super) async fn forward(
     provider: &dyn ToolProvider,
     call: &Call,
     ctx: &CallContext,
-    allowed: Permit,
+    allowed: &Permit,
 ) -> CallOutcome {
     let timeout = ctx.remaining();
     match provider.call(call, ctx).await {
         Ok(reply) => {
             let for_caller =
                 |warning: &domain::policy::Notice| warning.audience == Audience::Caller;
-            let warnings = allowed
-                .warnings
-                .into_iter()
-                .filter(for_caller)
-                .map(|warning| warning.text)
-                .collect();
+            let warnings = allowed.warnings.iter().filter(|warning| for_caller(warning));
+            let warnings = warnings.map(|warning| warning.text.clone()).collect();
             CallOutcome::Replied { reply, warnings, kept: RecordState::Committed }
         }
         Err(error) => {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use domain::ledger::target::Touches;
 use domain::ledger::taxonomy;
 use mcp::message::{Raw, to_raw};
 use mcp::peer::RequestError;
@@ -78,7 +79,7 @@ impl QuestionOrigin {
             effective: None,
             unverified: false,
             warnings: Vec::new(),
-            target: None,
+            touches: Touches::default(),
             trace_id: None,
             arguments,
             action: ReceiptAction {

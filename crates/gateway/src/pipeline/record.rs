@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
+use domain::ledger::target::Touches;
 use domain::policy::{Audience, Permit};
 use domain::tool::Class;
 use domain::{Code, Refusal};
 use provider::{Call, CallContext, CallOutcome, Declared, RecordState};
 use store::{
-    CallEnd, Entry, Payload, ReceiptChoice, RecordKind, RecordStatus, Safety, Store, StoreError,
+    CallEnd, CallStart, Commit, Entry, Payload, ReceiptChoice, RecordKind, RecordStatus, Safety,
+    Store, StoreError,
 };
 use tokio::time::Instant;
 
 use super::facts::Snapshot;
-use super::payload;
+use super::payload::{self, CallArguments};
 use super::statement;
 use crate::GateSettings;
+use crate::links::FollowedTouches;
 use crate::span::CallSpan;
 
 /// A call and its recording context.
@@ -24,6 +27,9 @@ pub(super) struct RecordContext<'a> {
     pub(super) call: &'a Call,
     pub(super) ctx: &'a CallContext,
     pub(super) snapshot: &'a Snapshot,
+    pub(super) arguments: &'a CallArguments<'a>,
+    /// Resources of the call were left out because they appear to contain a secret.
+    pub(super) has_omitted: bool,
 }
 
 /// A call whose start is recorded and whose end must be.
@@ -34,26 +40,42 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Records the start of a call. A call that changes things waits until this is committed; a
-    /// read need not wait for its start, only for its end.
-    pub(super) async fn start(
+    /// Opens the record of a call, if the ledger can take it.
+    pub(super) fn open(
         context: RecordContext<'a>,
         allowed: &Permit,
     ) -> Result<Record<'a>, StoreError> {
-        let RecordContext { store, call, ctx, snapshot } = context;
-        store.admits(allowed.effective)?;
-        let started = statement::started(call, ctx, snapshot, Some(allowed));
-        let started = Entry::Started(Box::new(started));
-        let committed = store.append(started.redacted(&snapshot.settings().redactor));
-        let started = Instant::now();
-        match allowed.effective {
+        context.store.admits(allowed.effective)?;
+        Ok(Record { context, class: allowed.effective, started: Instant::now() })
+    }
+
+    /// Records the start of the call, under the names that its end and its receipt have too. A call
+    /// that changes things waits until this is committed; a read need not wait for its start, only
+    /// for its end.
+    pub(super) async fn start(
+        &self,
+        allowed: &Permit,
+        touches: FollowedTouches,
+    ) -> Result<(), StoreError> {
+        let FollowedTouches { given, real } = touches;
+        let started = statement::started(self.context, Some(allowed), given);
+        let mut held = HeldStart { context: self.context, started: Some(Box::new(started)) };
+        if let Some(real) = real
+            && let Some(real) = real.known().await
+        {
+            held.rename(real);
+        }
+        let committed = held.append();
+        match self.class {
             Class::Read => drop(committed),
             Class::Write | Class::Destructive => {
-                committed.await?;
+                if let Some(committed) = committed {
+                    committed.await?;
+                }
             }
         }
-        warn_of_mismatch(call, allowed);
-        Ok(Record { context, class: allowed.effective, started })
+        warn_of_mismatch(self.context.call, allowed);
+        Ok(())
     }
 
     /// Records the end of a call. The outcome leaves the gate only after this; if it cannot be
@@ -77,6 +99,33 @@ impl<'a> Record<'a> {
             metrics.answered(refusal.code);
         }
         outcome
+    }
+}
+
+/// The start of a call whose real names are awaited. If the call is abandoned meanwhile, it is
+/// recorded under the names that it gave.
+struct HeldStart<'a> {
+    context: RecordContext<'a>,
+    started: Option<Box<CallStart>>,
+}
+
+impl HeldStart<'_> {
+    fn rename(&mut self, touches: Touches) {
+        if let Some(started) = &mut self.started {
+            started.touches = touches;
+        }
+    }
+
+    fn append(&mut self) -> Option<Commit> {
+        let RecordContext { store, snapshot, .. } = self.context;
+        let entry = Entry::Started(self.started.take()?);
+        Some(store.append(entry.redacted(&snapshot.settings().redactor)))
+    }
+}
+
+impl Drop for HeldStart<'_> {
+    fn drop(&mut self) {
+        drop(self.append());
     }
 }
 
@@ -115,10 +164,11 @@ pub(super) fn unmade(
 pub(super) async fn refusal(
     context: RecordContext<'_>,
     refusal: Refusal,
+    touches: Touches,
     span: &mut CallSpan,
 ) -> CallOutcome {
-    let RecordContext { store, call, ctx, snapshot } = context;
-    let mut started = statement::started(call, ctx, snapshot, None);
+    let RecordContext { store, call, snapshot, .. } = context;
+    let mut started = statement::started(context, None, touches);
     started.kind = RecordKind::PolicyDecision;
     let outcome = CallOutcome::Refused(refusal);
     let mut ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;

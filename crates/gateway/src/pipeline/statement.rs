@@ -1,17 +1,16 @@
 //! The start of a call as recorded: who requested what, for what purpose, and on which target.
 
 use domain::intent::{self, StatedIntent};
-use domain::ledger::target::{self, Target};
+use domain::ledger::target::Touches;
 use domain::ledger::taxonomy::{self, Before};
 use domain::policy::Permit;
 use domain::tool::{Class, Hints, Source};
-use provider::{Call, CallContext, Declared, Surface};
+use provider::{Call, Declared, Surface};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use store::record::TARGET_OMITTED;
 use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
 
-use super::facts::Snapshot;
-use super::payload::CallArguments;
+use super::record::RecordContext;
 
 /// The `_meta` key in which Claude Code sends the id of the tool use behind a call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
@@ -20,11 +19,11 @@ const TOOL_USE_ID: &str = "claudecode/toolUseId";
 const SESSION_CHARS: usize = 8;
 
 pub(super) fn started(
-    call: &Call,
-    ctx: &CallContext,
-    snapshot: &Snapshot,
+    context: RecordContext<'_>,
     allowed: Option<&Permit>,
+    touches: Touches,
 ) -> CallStart {
+    let RecordContext { call, ctx, snapshot, arguments, has_omitted, .. } = context;
     let (variant, stated) = match &call.declared {
         Declared::Nothing => (None, StatedIntent::default()),
         Declared::Variant(class, declaration) => (Some(class.variant()), declaration.stated()),
@@ -39,13 +38,7 @@ pub(super) fn started(
         }
     };
     let class = effective.or(stated.operation);
-    let arguments = CallArguments::of(settings, &call.arguments);
-    let (source, root) = (tool.map(|tool| &tool.source), snapshot.root());
-    let target = target(call, source, root, call.arguments.members());
-    // A value that the redactor hides in the arguments must not appear as a target either.
-    let is_secret = arguments.redacted().is_some_and(|redacted| {
-        target.is_some() && self::target(call, source, root, redacted) != target
-    });
+    let source = tool.map(|tool| &tool.source);
     let mut started = CallStart {
         id: call.id.clone(),
         kind: RecordKind::ToolCall,
@@ -66,14 +59,14 @@ pub(super) fn started(
         warnings: allowed
             .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
             .unwrap_or_default(),
-        target,
+        touches,
         trace_id: ctx.trace.trace_id().map(str::to_owned),
         arguments: arguments.payload(settings),
         action: action(call, source, class),
         outside: None,
     };
-    if is_secret {
-        started.omit_target();
+    if has_omitted {
+        started.warnings.push(TARGET_OMITTED.to_owned());
     }
     started
 }
@@ -118,22 +111,6 @@ pub(super) fn session_agent(
         None => program.clone(),
     };
     RecordAgent { name, client, token }
-}
-
-/// Built-in tools name files; for others the target depends only on the shape of the arguments.
-fn target(
-    call: &Call,
-    source: Option<&Source>,
-    root: Option<&str>,
-    arguments: &Map<String, Value>,
-) -> Option<Target> {
-    match (source, root) {
-        (Some(Source::Builtin), Some(root)) => target::of_builtin(&call.tool.tool, arguments, root),
-        (Some(Source::Plugin(name)), _) => target::extract(name, &call.tool.tool, arguments),
-        (Some(Source::Mcp(_) | Source::Builtin) | None, _) => {
-            target::extract(&call.tool.server, &call.tool.tool, arguments)
-        }
-    }
 }
 
 fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> ReceiptAction {

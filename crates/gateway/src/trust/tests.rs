@@ -11,7 +11,7 @@ const OPEN: ApprovalTerms = ApprovalTerms { auto_approve: AutoApprove::None, qua
 
 fn offer(tools: &[Value]) -> Offer {
     let tools = tools.iter().map(|tool| raw(tool.to_string())).collect();
-    Offer { tools: ToolList::New(tools), extras: Extras::default() }
+    Offer { tools: ToolList::New(tools), extras: Extras::default(), info: None }
 }
 
 fn tool(name: &str, description: &str) -> Value {
@@ -25,7 +25,9 @@ fn compared(store: &Store, terms: ApprovalTerms, offer: Offer, scope: ListScope)
     let server: Arc<str> = "s".into();
     let publisher = Arc::<crate::catalogs::Catalogs>::default().publisher(&server);
     let (unsaved_baseline, lines) = (Arc::default(), Arc::default());
-    let reviewer = Reviewer { store, publisher, server, source, terms, unsaved_baseline, lines };
+    let targets = Arc::default();
+    let reviewer =
+        Reviewer { store, publisher, server, source, terms, targets, unsaved_baseline, lines };
     reviewer.compare(offer, scope)
 }
 
@@ -121,6 +123,7 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
                 },
             ],
         },
+        info: None,
     };
     let first = shared(&store, OPEN, saying("be kind", "one", "one"));
     assert_eq!(first.instructions.as_deref(), Some("be kind"));
@@ -132,7 +135,11 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
     assert_eq!(third.instructions.as_deref(), Some("be cruel"));
     assert!(waiting(&store).is_empty());
     // A list that could not be fetched says nothing about removed items.
-    shared(&store, OPEN, Offer { tools: ToolList::New(Vec::new()), extras: Extras::default() });
+    shared(
+        &store,
+        OPEN,
+        Offer { tools: ToolList::New(Vec::new()), extras: Extras::default(), info: None },
+    );
     let listed = |kind: &str| {
         let items = store.state().items("s").unwrap();
         items.iter().any(|item| item.kind == kind && item.listed)
@@ -158,6 +165,7 @@ fn a_server_that_is_not_started_shows_what_it_listed_last() {
     shared(&store, OPEN, offer(&[tool("b", "text"), tool("a", "text")]));
     shared(&store, OPEN, offer(&[tool("b", "text"), tool("a", "another")]));
     let found = [("a", ApprovalState::Pending), ("b", ApprovalState::Approved)];
-    let remembered = remembered(&store, "s", &Source::Mcp("s".into()));
+    let remembered =
+        remembered(&store, &Source::Mcp("s".into()), &PlanSource::new(&"s".into(), None));
     assert_eq!(approvals(&remembered), found.map(|(name, approval)| (name.to_owned(), approval)));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::{Listing, Server, UnknownToolName};
 use domain::config::Start;
+use domain::ledger::target::UnfitTargetRule;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, UpstreamEvent, UpstreamFailure, UpstreamMachine, UpstreamState};
 use mcp::child::StderrTail;
@@ -60,6 +61,7 @@ pub(super) struct Driver {
     extras: Option<Extras>,
     /// The unknown tool names in the config that were already reported.
     misnamed: Vec<UnknownToolName>,
+    unfit: Vec<UnfitTargetRule>,
     link: Option<ServerLink>,
     attempt: Option<JoinHandle<ConnectResult>>,
     /// The list request under way, which may take a while.
@@ -96,6 +98,7 @@ impl Driver {
             review: Review { listing: known, ..Review::default() },
             extras: None,
             misnamed: Vec::new(),
+            unfit: Vec::new(),
             inspected: false,
             rules: Arc::new(spec.rules.clone()),
             spec,
@@ -230,7 +233,7 @@ impl Driver {
     }
 
     async fn adopt(&mut self, link: ServerLink, lists: ServerLists) -> UpstreamEvent {
-        self.take(lists, link.instructions()).await;
+        self.take(lists, link.instructions(), link.info()).await;
         self.wiring.link.store(Some(Arc::new(link.handle())));
         self.link = Some(link);
         self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
@@ -254,8 +257,8 @@ impl Driver {
             Ok(lists) => lists,
             Err(failure) => return Some(failed(link.explain(failure).await)),
         };
-        let instructions = link.instructions();
-        self.take(lists, instructions).await;
+        let (instructions, info) = (link.instructions(), link.info());
+        self.take(lists, instructions, info).await;
         // A change announced in the meantime is still due.
         let refresh_at = Instant::now() + self.settings().refresh_interval;
         self.relist_at.get_or_insert(refresh_at);
@@ -264,12 +267,19 @@ impl Driver {
     }
 
     /// Reviews the server's current offer.
-    async fn take(&mut self, lists: ServerLists, instructions: Option<String>) {
+    async fn take(
+        &mut self,
+        lists: ServerLists,
+        instructions: Option<String>,
+        info: Option<Arc<str>>,
+    ) {
         let ServerLists { tools, others } = lists;
         let extras = Extras { instructions, lists: others }.bounded(&self.spec.name);
         let is_known = self.review.listing.is_of(&tools);
+        let is_planned = self.review.listing.plan_source().info == info;
         // It was reviewed on arrival, and again after each decision.
-        if is_known && self.review.is_kept && self.extras.as_ref() == Some(&extras) {
+        let is_kept = self.review.is_kept && self.extras.as_ref() == Some(&extras);
+        if is_known && is_planned && is_kept {
             return;
         }
         self.extras = Some(extras.clone());
@@ -278,18 +288,19 @@ impl Driver {
         } else {
             ToolList::New(tools)
         };
-        let offer = Offer { tools, extras };
+        let offer = Offer { tools, extras, info };
         self.review = self.wiring.reviewer.review(offer, ListScope::Shared).await;
     }
 
     /// Reviews the list again after a decision about the server or its items.
     async fn review_again(&mut self) {
         let Wiring { publisher, reviewer, .. } = &self.wiring;
-        reviewer.set_terms(ApprovalTerms::of(&self.spec));
+        reviewer.set_terms(ApprovalTerms::of(&self.spec), self.spec.rules.targets.clone());
         self.review = match self.link {
             Some(_) => {
                 let tools = ToolList::Again(self.review.listing.clone());
-                let offer = Offer { tools, extras: self.extras.clone().unwrap_or_default() };
+                let info = self.review.listing.plan_source().info.clone();
+                let offer = Offer { tools, extras: self.extras.clone().unwrap_or_default(), info };
                 reviewer.review(offer, ListScope::Shared).await
             }
             None => {
@@ -299,7 +310,8 @@ impl Driver {
         };
         for own in publisher.own_lists() {
             let tools = ToolList::Again(own.listing.clone());
-            let offer = Offer { tools, extras: Extras::default() };
+            let info = own.listing.plan_source().info.clone();
+            let offer = Offer { tools, extras: Extras::default(), info };
             let review = reviewer.review(offer, ListScope::Own).await;
             publisher.review_own(&own, review.listing);
         }
@@ -345,6 +357,7 @@ impl Driver {
         .with_instructions(self.review.instructions.clone())
         .with_names(self.spec.endpoint.names());
         self.tell_misnamed(server.misnamed());
+        self.tell_unfit(server.unfit_targets());
         self.wiring.publisher.publish(server);
         self.wiring.state.send_replace(state);
     }
@@ -353,6 +366,13 @@ impl Driver {
         if misnamed != self.misnamed {
             misnamed.iter().for_each(|text| tracing::warn!(server = %self.spec.name, "{text}"));
             self.misnamed = misnamed;
+        }
+    }
+
+    fn tell_unfit(&mut self, unfit: &[UnfitTargetRule]) {
+        if unfit != self.unfit {
+            unfit.iter().for_each(|rule| tracing::warn!(server = %self.spec.name, "{rule}"));
+            self.unfit = unfit.to_vec();
         }
     }
 

@@ -69,6 +69,14 @@ impl ServerLink {
         }
     }
 
+    /// Returns the name that the server gives itself.
+    pub(super) fn info(&self) -> Option<Arc<str>> {
+        match self {
+            ServerLink::Server(connection) => connection.welcome.server_name().map(Into::into),
+            ServerLink::Plugin(_) => None,
+        }
+    }
+
     /// Waits until the link is lost, and returns the reason.
     pub(super) async fn lost(&mut self) -> UpstreamFailure {
         match self {

@@ -22,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::catalogs::Publisher;
 use crate::fairness::share;
 use crate::pipeline::question::QuestionOrigin;
+use crate::place::ClientRoots;
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::SessionKey;
@@ -79,6 +80,11 @@ impl OwnConnections {
 
     pub(super) fn is_open(&self, session: &str) -> bool {
         self.lock().get(session).is_some_and(|own| own.peer().is_ok_and(|peer| !peer.is_closed()))
+    }
+
+    /// Returns the roots that the session's client named to the server.
+    pub(super) fn roots(&self, session: &str) -> ClientRoots {
+        self.lock().get(session).map(|own| own.side.roots()).unwrap_or_default()
     }
 
     /// Returns the client's own connection, if it is to have one; opens and lists it first if

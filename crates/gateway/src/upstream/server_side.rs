@@ -16,6 +16,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::limits;
 use crate::pipeline::question::AskingCall;
+use crate::place::ClientRoots;
 use crate::upstream::refused_questions::{QuestionRefusal, RefusalCounts, RefusalLog};
 
 /// The capabilities of a client that let a server ask it something.
@@ -104,6 +105,8 @@ struct ClientState {
     entered: u64,
     /// The client itself: a server may request roots at any time.
     client: Option<Arc<dyn AskClient>>,
+    /// The client's last answer to a request for roots.
+    roots: ClientRoots,
     /// Questions that were refused, except for those that a call counts.
     refused: RefusalCounts,
 }
@@ -151,13 +154,22 @@ impl ClientSide {
         RunningCall { side: self.clone(), number }
     }
 
+    /// Returns the roots that the client named to the server.
+    pub(super) fn roots(&self) -> ClientRoots {
+        self.lock().roots.clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, ClientState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
-            ROOTS => self.ask_roots(request).await,
+            ROOTS => {
+                let answer = self.ask_roots(request).await?;
+                self.lock().roots = ClientRoots::of_answer(&answer);
+                Ok(answer)
+            }
             SAMPLING => self.ask_within_call(SAMPLING, request.params).await,
             ELICITATION => self.ask_within_call(ELICITATION, request.params).await,
             _ => own_answer(&request),

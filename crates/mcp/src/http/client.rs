@@ -48,7 +48,7 @@ pub enum ConnectError {
 
 const INITIALIZED: &str = "notifications/initialized";
 
-/// What a server may have changed while we had no session with it.
+/// The changes that a server may have missed to announce while we had no session with it.
 const LISTS_CHANGED: [&str; 3] = [
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",

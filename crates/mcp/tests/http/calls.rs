@@ -120,7 +120,7 @@ async fn a_session_that_the_server_forgot_is_begun_anew() {
     let (listener, mut heard) = Listener::new();
     let client = rig.client(listener).await;
     soon(rig.ready.recv()).await.unwrap();
-    rig.sessions.close_all("bye").await;
+    rig.forget();
     let (first, second) = tokio::join!(client.request(ask("echo")), client.request(ask("echo")));
     assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
     assert_eq!(rig.sessions.len(), 1, "one session for both");

@@ -1,7 +1,7 @@
 //! A server with a few tools on a loopback port, and ways to talk to it: raw HTTP, or a peer.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::Request as HttpRequest;
@@ -23,6 +23,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Rig {
     pub(crate) url: String,
     pub(crate) sessions: Sessions,
+    /// The sessions that requests are handed to.
+    in_use: Arc<Mutex<Sessions>>,
     /// One entry for each event in the server: `started`, `cancelled`.
     pub(crate) events: mpsc::UnboundedReceiver<&'static str>,
     /// Lets one waiting tool continue.
@@ -68,9 +70,10 @@ impl Rig {
         let server = tools(said, release.clone());
         let service: Arc<dyn Service> = Arc::new(Fixture { server, ready: ready_sender });
         let sessions = Sessions::new();
-        let (held, opened) = (sessions.clone(), service.clone());
+        let in_use = Arc::new(Mutex::new(sessions.clone()));
+        let (held, opened) = (in_use.clone(), service.clone());
         let address = serve(axum::Router::new().fallback(move |request: HttpRequest| {
-            let (sessions, service) = (held.clone(), opened.clone());
+            let (sessions, service) = (held.lock().unwrap().clone(), opened.clone());
             async move {
                 let owner = request.headers().get("x-owner").cloned();
                 let owner = owner.as_ref().map_or("alice", |owner| owner.to_str().unwrap());
@@ -82,7 +85,13 @@ impl Rig {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = reqwest::Client::new();
         let url = format!("http://{address}/mcp");
-        Rig { url, sessions, events, release, ready, service, http }
+        Rig { url, sessions, in_use, events, release, ready, service, http }
+    }
+
+    /// Loses all sessions, as a restarted server does.
+    pub(crate) fn forget(&mut self) {
+        self.sessions = Sessions::new();
+        *self.in_use.lock().unwrap() = self.sessions.clone();
     }
 
     pub(crate) async fn client(&self, service: Arc<dyn Service>) -> Peer {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The migrations, one per version of the file; the version is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` is the last entry that was filed;
@@ -296,6 +296,72 @@ CREATE TABLE checkpoints (
 );
 ";
 
+/// Creates the table of touches from the records, which name one resource each. Contention reads every
+/// row of it, so agent and access are one number: the agent times four, plus 0 for a read, 1 for a
+/// write, and 2 if that is unknown. Rows of one record are found by `touches_number`.
+macro_rules! touches {
+    ($temporary:literal) => {
+        concat!(
+            "CREATE ",
+            $temporary,
+            " TABLE touches (
+  target INTEGER NOT NULL,
+  started_us INTEGER NOT NULL,
+  who INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  PRIMARY KEY (target, started_us, who, number)
+) WITHOUT ROWID;
+INSERT INTO touches (target, started_us, who, number)
+  SELECT target, started_us, agent * 4 + CASE
+      WHEN effective_class IS NULL THEN 2
+      WHEN effective_class = 'read' THEN 0
+      WHEN unverified AND intent_type IS NULL THEN 2
+      ELSE 1 END, number
+  FROM activity NOT INDEXED WHERE target IS NOT NULL ORDER BY target, started_us;
+CREATE INDEX touches_number ON touches (number);
+"
+        )
+    };
+}
+
+/// Touches, several for each call. Two records of one call have the same tool-use id
+/// (`correlation_id`); the one whose touches do not count names the other in `joined`. `meetings`
+/// holds writes that met another agent's recent touch; they are counted among the changes.
+const EIGHTH: &str = concat!(
+    touches!(""),
+    "DROP INDEX activity_target;
+ALTER TABLE activity ADD COLUMN correlation_id TEXT;
+ALTER TABLE activity ADD COLUMN joined TEXT;
+ALTER TABLE activity ADD COLUMN target_basis TEXT;
+CREATE INDEX activity_correlation ON activity (correlation_id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX activity_joined ON activity (joined) WHERE joined IS NOT NULL;
+CREATE TABLE meetings (
+  changed INTEGER PRIMARY KEY,
+  number INTEGER NOT NULL,
+  other INTEGER NOT NULL,
+  target INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  gap_us INTEGER NOT NULL
+);
+CREATE INDEX meetings_number ON meetings (number);
+"
+);
+
+/// Gives a connection to a file of an older version a table of touches of its own, in memory.
+pub(crate) fn stand_in_for_touches(db: &Connection) -> Result<(), StoreError> {
+    if has_touches(db)? || !has_table(db, "activity")? || !has_table(db, "targets")? {
+        return Ok(());
+    }
+    db.pragma_update(None, "temp_store", "memory")?;
+    db.execute_batch(touches!("TEMP"))?;
+    Ok(())
+}
+
+/// Reports whether the file itself has the table of touches, and the columns that came with it.
+pub(crate) fn has_touches(db: &Connection) -> Result<bool, StoreError> {
+    has_table(db, "touches")
+}
+
 /// Migrates the file to the newest version. The caller holds the maintenance lock.
 pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let newest = STEPS.len();
@@ -330,7 +396,7 @@ pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
 /// Reports whether the file has a table of this name.
 pub(crate) fn has_table(db: &Connection, name: &str) -> Result<bool, StoreError> {
     let mut statement =
-        db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;
+        db.prepare_cached("SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1")?;
     Ok(statement.exists([name])?)
 }
 

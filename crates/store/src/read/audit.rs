@@ -3,6 +3,7 @@
 
 mod columns;
 mod records;
+pub(super) mod touches;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -83,6 +84,7 @@ struct Tables {
     /// The file is one of ours: its columns repeat the text of receipts.
     is_ours: bool,
     has_heads: bool,
+    has_touches: bool,
 }
 
 /// The head of a chain as its row states it, and the end of its journal that was filed.
@@ -145,6 +147,9 @@ impl Reader {
             gone.tell(audit);
             self.audit_records(audit)?;
         }
+        if tables.has_touches {
+            self.audit_lone_touches(audit)?;
+        }
         if let Some(kept) = kept {
             self.require_kept(audit, kept)?;
         }
@@ -205,6 +210,9 @@ impl Reader {
                 if let Some((read, span)) = read.zip(span) {
                     let comparison = Comparison { chain_id, row, read: &read, span };
                     comparison.tell(audit, gone, outset.now)?;
+                    if outset.tables.has_touches {
+                        comparison.tell_touches(db, audit)?;
+                    }
                 }
                 each();
             }
@@ -348,7 +356,8 @@ fn receipt_text<'a>(row: &'a Row<'_>, column: usize) -> Result<Cow<'a, str>, Sto
 impl Tables {
     fn of(db: &Connection) -> Result<Tables, StoreError> {
         let is_ours = schema::has_table(db, "chains")? && schema::has_table(db, "activity")?;
-        Ok(Tables { is_ours, has_heads: schema::has_table(db, "checkpoints")? })
+        let has_heads = schema::has_table(db, "checkpoints")?;
+        Ok(Tables { is_ours, has_heads, has_touches: is_ours && schema::has_touches(db)? })
     }
 }
 
@@ -391,6 +400,20 @@ impl Comparison<'_> {
         }
         if read.is_valid {
             gone.stated.add(&read.members);
+        }
+        Ok(())
+    }
+}
+
+impl Comparison<'_> {
+    /// Compares the touches of a record, and the record that it is joined with, with what is signed.
+    fn tell_touches(&self, db: &Connection, audit: &mut Audit) -> Result<(), StoreError> {
+        let found = touches::differing(db, self.row, &self.read.members)?;
+        if !found.is_empty() {
+            let (sequence, found) = (self.read.index + 1, found.join(", "));
+            let words =
+                format!("receipt {sequence}: its record differs from the signed text: {found}");
+            audit.fault(self.chain_id, Some(self.read.index), words);
         }
         Ok(())
     }
@@ -482,7 +505,10 @@ fn state_row(audit: &mut Audit, chain: &StoredChain, head: Option<Head>, place: 
 fn page_query(tables: Tables) -> String {
     let (columns, joins) = if tables.is_ours {
         (
-            format!(", {RECEIPT_COLUMNS}, {RECORD_COLUMNS}"),
+            format!(
+                ", {RECEIPT_COLUMNS}, {RECORD_COLUMNS}{}",
+                touches::columns(tables.has_touches)
+            ),
             "LEFT JOIN activity ON activity.id = substr(receipts.id, 13)
              LEFT JOIN agents ON agents.agent = activity.agent
              LEFT JOIN targets ON targets.target = activity.target",

@@ -1,12 +1,12 @@
-//! Agents that touched the same resource. The touches come from one index, by target and time, and
-//! are compared as they are read; only the graph is kept.
+//! Agents that touched the same resource. The touches come from one table, by target and time, and are
+//! compared as they are read; only the graph is kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use domain::ledger::contention::{
-    AgentNumber, Contention, ContentionKind, Doing, Graph, Question, Touch,
+    AgentNumber, ContainerMeetings, Contention, ContentionKind, EdgeId, Graph, Question, Touch,
 };
 use jiff::Timestamp;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
@@ -14,7 +14,9 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::reader::Reader;
+use crate::database::schema;
 use crate::error::StoreError;
+use crate::write::touching::who_of;
 
 /// A filter of meetings between agents.
 #[derive(Clone, Debug)]
@@ -28,6 +30,9 @@ pub struct ContentionFilter {
     pub start: Option<Timestamp>,
     /// The end time, exclusive.
     pub end: Option<Timestamp>,
+    /// Only the edge with this id.
+    pub edge: Option<EdgeId>,
+    pub containers: ContainerMeetings,
 }
 
 /// An hour: two agents that far apart no longer work on the same thing at once.
@@ -35,7 +40,15 @@ pub const WINDOW: Duration = Duration::from_secs(3_600);
 
 impl Default for ContentionFilter {
     fn default() -> ContentionFilter {
-        ContentionFilter { window: WINDOW, system: None, kind: None, start: None, end: None }
+        ContentionFilter {
+            window: WINDOW,
+            system: None,
+            kind: None,
+            start: None,
+            end: None,
+            edge: None,
+            containers: ContainerMeetings::Ignored,
+        }
     }
 }
 
@@ -46,7 +59,8 @@ const SPLIT_MIN: i64 = 50_000;
 const NAMES_SPLIT_MIN: usize = 1_000;
 
 impl Reader {
-    /// Returns the graph, with records by their ids. A refused call touched nothing.
+    /// Returns the graph, with records by their ids. A refused call touched nothing, and a call that
+    /// several records show counts once.
     pub fn contention(&self, filter: &ContentionFilter) -> Result<Graph<String>, StoreError> {
         self.meet(filter, SPLIT_MIN)
     }
@@ -57,6 +71,9 @@ impl Reader {
         filter: &ContentionFilter,
         split_min: i64,
     ) -> Result<Graph<String>, StoreError> {
+        // A container and its contents may lie on both sides.
+        let is_split = filter.containers == ContainerMeetings::Ignored;
+        let split_min = if is_split { split_min } else { i64::MAX };
         let middle = self.pool.ask(|db| middle(db, filter.system.as_deref(), split_min))?;
         let contention = match &middle {
             None => self.gather(filter, TargetRange::All),
@@ -101,6 +118,8 @@ impl Reader {
             let question = Question {
                 window_us: i64::try_from(filter.window.as_micros()).unwrap_or(i64::MAX),
                 kind: filter.kind,
+                edge: filter.edge,
+                nesting: filter.containers,
             };
             touch_all(db, filter, range, Contention::new(question))
         })
@@ -198,11 +217,7 @@ fn touch_all(
 /// would cost a fifth of the whole.
 macro_rules! touches {
     ($between:literal) => {
-        concat!(
-            "SELECT gather(started_us, agent * 2 + (effective_class IS 'read'), number)
-             FROM activity INDEXED BY activity_target WHERE target = ?1 ",
-            $between
-        )
+        concat!("SELECT gather(started_us, who, number) FROM touches WHERE target = ?1 ", $between)
     };
 }
 
@@ -214,14 +229,14 @@ struct Gathering {
     contention: Contention<i64>,
     /// Agents by number, starting from one.
     agents: Vec<Option<AgentNumber>>,
-    refused: RefusedCalls,
+    silent: SilentRecords,
     latest_us: i64,
 }
 
 impl Gathering {
     fn new(db: &Connection, mut contention: Contention<i64>) -> Result<Gathering, StoreError> {
         let agents = agents(db, &mut contention)?;
-        Ok(Gathering { contention, agents, refused: RefusedCalls::read(db)?, latest_us: i64::MIN })
+        Ok(Gathering { contention, agents, silent: SilentRecords::read(db)?, latest_us: i64::MIN })
     }
 
     fn turn_to(&mut self, system: &str, resource: &str) {
@@ -229,20 +244,20 @@ impl Gathering {
         self.latest_us = i64::MIN;
     }
 
-    fn push(&mut self, at_us: i64, who: usize, record: i64) -> rusqlite::Result<()> {
+    fn push(&mut self, at_us: i64, who: i64, record: i64) -> rusqlite::Result<()> {
         // SQL does not guarantee this order to an aggregate; walking an index does.
         if at_us < self.latest_us {
             let error = "the touches of a target came out of order";
             return Err(rusqlite::Error::UserFunctionError(error.into()));
         }
         self.latest_us = at_us;
-        if self.refused.has(record) {
+        if self.silent.has(record) {
             return Ok(());
         }
-        let agent = self.agents.get(who / 2).copied().flatten();
-        let agent = agent.unwrap_or_else(|| self.contention.agent(""));
-        let doing = if who % 2 == 1 { Doing::Read } else { Doing::Write };
-        self.contention.push(Touch { agent, doing, at_us, record });
+        let (agent, access) = who_of(who);
+        let agent = usize::try_from(agent).ok().and_then(|at| self.agents.get(at)?.as_ref());
+        let agent = agent.copied().unwrap_or_else(|| self.contention.agent(""));
+        self.contention.push(Touch { agent, access, at_us, record });
         Ok(())
     }
 }
@@ -304,34 +319,33 @@ fn agents(
     Ok(agents)
 }
 
-/// The numbers of refused calls, a bit for each record. The index of targets has no status, because
-/// it would have to be rewritten when a call ends.
-struct RefusedCalls {
+/// The numbers of records whose touches do not count, a bit for each: refused calls, and second
+/// records of one call. The table of touches does not say so, because it would have to be rewritten
+/// when a call ends.
+struct SilentRecords {
     first: i64,
     bits: Vec<u64>,
 }
 
-impl RefusedCalls {
-    fn read(db: &Connection) -> Result<RefusedCalls, StoreError> {
-        let mut statement = db.prepare_cached(
-            "SELECT number FROM activity INDEXED BY activity_unsuccessful
-             WHERE status = 'blocked' AND status <> 'success' ORDER BY number",
-        )?;
+impl SilentRecords {
+    fn read(db: &Connection) -> Result<SilentRecords, StoreError> {
+        let mut statement =
+            db.prepare_cached(if schema::has_touches(db)? { SILENT } else { REFUSED })?;
         let mut rows = statement.query([])?;
-        let mut refused = RefusedCalls { first: 0, bits: Vec::new() };
+        let mut silent = SilentRecords { first: 0, bits: Vec::new() };
         while let Some(row) = rows.next()? {
             let number = row.get(0)?;
-            if refused.bits.is_empty() {
-                refused.first = number;
+            if silent.bits.is_empty() {
+                silent.first = number;
             }
-            if let Some((word, bit)) = refused.place(number) {
-                if refused.bits.len() <= word {
-                    refused.bits.resize(word + 1, 0);
+            if let Some((word, bit)) = silent.place(number) {
+                if silent.bits.len() <= word {
+                    silent.bits.resize(word + 1, 0);
                 }
-                refused.bits[word] |= bit;
+                silent.bits[word] |= bit;
             }
         }
-        Ok(refused)
+        Ok(silent)
     }
 
     fn has(&self, number: i64) -> bool {
@@ -344,6 +358,14 @@ impl RefusedCalls {
         Some((offset / 64, 1 << (offset % 64)))
     }
 }
+
+const REFUSED: &str = "SELECT number FROM activity INDEXED BY activity_unsuccessful
+    WHERE status = 'blocked' AND status <> 'success' ORDER BY number";
+
+const SILENT: &str = "SELECT number FROM activity INDEXED BY activity_unsuccessful
+      WHERE status = 'blocked' AND status <> 'success'
+    UNION SELECT number FROM activity INDEXED BY activity_joined WHERE joined IS NOT NULL
+    ORDER BY number";
 
 /// The ids of records in one buffer: there can be tens of thousands.
 #[derive(Default)]

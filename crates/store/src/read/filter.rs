@@ -28,7 +28,7 @@ pub struct RecordFilter {
     pub start: Option<Timestamp>,
     /// The end time, exclusive.
     pub end: Option<Timestamp>,
-    /// Text anywhere in the tool, the server, the reason, the error message or the target. ASCII
+    /// Text anywhere in the tool, the server, the reason, the error message or a target. ASCII
     /// case is ignored.
     pub text: Option<String>,
 }
@@ -45,12 +45,104 @@ enum Order {
 
 /// One condition, and the index that can find its records.
 struct Criterion {
-    lead: Option<(&'static str, Order)>,
+    lead: Option<Lead>,
     conditions: Conditions,
 }
 
+/// The index that can find the records of a condition.
+enum Lead {
+    Index(&'static str, Order),
+    /// The table of touches, by this condition on targets.
+    Touches(Conditions),
+}
+
+/// Touches of one record that a search expects at most; most records have fewer.
+const TOUCHES_PER_RECORD: u64 = 4;
+
 /// Walks the records one by one, even if an index exists.
 const WALK: &str = "activity NOT INDEXED";
+
+/// A search whose leading condition is chosen next.
+struct SearchPlan {
+    rest: Conditions,
+    effort: Effort,
+}
+
+impl SearchPlan {
+    fn search(&self, from: &str, conditions: Conditions, pace: Pace) -> Search {
+        let (from, effort) = (from.to_owned(), self.effort);
+        Search { from, position: "number", conditions, pace, known_total: None, effort }
+    }
+
+    /// Walks along records in the order of their numbers.
+    fn walk(
+        &self,
+        db: &Connection,
+        from: &str,
+        leading: &Conditions,
+    ) -> Result<Option<Search>, StoreError> {
+        let pace = pace_through_all(db, &self.rest)?;
+        let both = leading.clone().and(&self.rest);
+        Ok(pace.map(|pace| self.search(from, both, pace)))
+    }
+
+    fn by_index(
+        &self,
+        db: &Connection,
+        (index, order): (&str, Order),
+        conditions: &Conditions,
+    ) -> Result<Option<Search>, StoreError> {
+        let from = format!("activity INDEXED BY {index}");
+        let extent = match order {
+            Order::ByNumber => return self.walk(db, &from, conditions),
+            Order::ByAgent => extent(db, &extent_of_agents(), conditions)?,
+            Order::Mixed => extent(db, &conditions.select(EXTENT, &from, ""), conditions)?,
+        };
+        let Some(Extent { count, bounds }) = extent else {
+            return Ok(None);
+        };
+        let known_total = self.rest.is_empty().then_some(count);
+        let both = conditions.clone().and(&self.rest);
+        let search = if count <= self.effort.sort {
+            self.search(&from, both, Pace::AtOnce)
+        } else {
+            self.search(WALK, both, Pace::InSteps(bounds))
+        };
+        Ok(Some(Search { known_total, ..search }))
+    }
+
+    /// Finds the records of touches. A record that touches several of the targets counts once.
+    fn by_touches(
+        &self,
+        db: &Connection,
+        targets: &Conditions,
+        conditions: &Conditions,
+    ) -> Result<Option<Search>, StoreError> {
+        let Some(Extent { count, bounds }) =
+            extent(db, &targets.select(EXTENT, "touches", ""), targets)?
+        else {
+            return Ok(None);
+        };
+        // Counting the records among very many touches would take as long as the walk.
+        let records = if count <= TOUCHES_PER_RECORD * self.effort.sort {
+            let sql = targets.select("COUNT(DISTINCT number)", "touches", "");
+            let mut statement = db.prepare_cached(&sql)?;
+            statement.query_row(params_from_iter(targets.values()), |row| row.get(0))?
+        } else {
+            u64::MAX
+        };
+        if records > self.effort.sort {
+            let both = conditions.clone().and(&self.rest);
+            return Ok(Some(self.search(WALK, both, Pace::InSteps(bounds))));
+        }
+        let mut among = Conditions::default();
+        let sql = format!("number IN ({})", targets.select("number", "touches", ""));
+        among.add(&sql, targets.values().iter().cloned());
+        let known_total = self.rest.is_empty().then_some(records);
+        let search = self.search("activity", among.and(&self.rest), Pace::AtOnce);
+        Ok(Some(Search { known_total, ..search }))
+    }
+}
 
 impl RecordFilter {
     /// Plans the search for these records. `None`: there are none.
@@ -67,42 +159,17 @@ impl RecordFilter {
         let rest = criteria
             .iter()
             .fold(Conditions::default(), |all, criterion| all.and(&criterion.conditions));
-        let whole = |from: &str, conditions: Conditions, pace| Search {
-            from: from.to_owned(),
-            position: "number",
-            conditions,
-            pace,
-            known_total: None,
-            effort,
-        };
-        let Some((criterion, (index, order))) =
-            lead.and_then(|criterion| criterion.lead.map(|lead| (criterion, lead)))
-        else {
-            let pace = pace_through_all(db, &rest)?;
-            return Ok(pace.map(|pace| whole(WALK, rest, pace)));
-        };
-        let from = format!("activity INDEXED BY {index}");
-        let both = criterion.conditions.clone().and(&rest);
-        let extent = match order {
-            Order::ByNumber => {
-                let pace = pace_through_all(db, &rest)?;
-                return Ok(pace.map(|pace| whole(&from, both, pace)));
+        let plan = SearchPlan { rest, effort };
+        match lead {
+            None => plan.walk(db, WALK, &Conditions::default()),
+            Some(Criterion { lead: Some(Lead::Touches(targets)), conditions }) => {
+                plan.by_touches(db, &targets, &conditions)
             }
-            Order::ByAgent => extent(db, &extent_of_agents(), &criterion.conditions)?,
-            Order::Mixed => {
-                extent(db, &criterion.conditions.select(EXTENT, &from, ""), &criterion.conditions)?
+            Some(Criterion { lead: Some(Lead::Index(index, order)), conditions }) => {
+                plan.by_index(db, (index, order), &conditions)
             }
-        };
-        let Some(Extent { count, bounds }) = extent else {
-            return Ok(None);
-        };
-        let known_total = rest.is_empty().then_some(count);
-        let search = if count <= effort.sort {
-            whole(&from, both, Pace::AtOnce)
-        } else {
-            whole(WALK, both, Pace::InSteps(bounds))
-        };
-        Ok(Some(Search { known_total, ..search }))
+            Some(Criterion { lead: None, conditions }) => plan.walk(db, WALK, &conditions),
+        }
     }
 
     /// Returns the conditions, usually most selective first. `None`: one names an unknown agent.
@@ -157,9 +224,15 @@ impl RecordFilter {
                 ("system = ? AND resource = ?", vec![system, resource])
             }
         };
+        let values: Vec<Value> = values.into_iter().cloned().map(Value::from).collect();
+        let mut targets = Conditions::default();
         let sql = format!("target IN (SELECT target FROM targets WHERE {which})");
-        let values = values.into_iter().cloned().map(Value::from);
-        Some(Criterion::led("activity_target", Order::Mixed, &sql, values))
+        targets.add(&sql, values.iter().cloned());
+        let sql = format!(
+            "EXISTS (SELECT 1 FROM touches JOIN targets USING (target)
+               WHERE touches.number = activity.number AND {which})"
+        );
+        Some(Criterion { lead: Some(Lead::Touches(targets)), ..Criterion::plain(&sql, values) })
     }
 
     fn tool_of_server(&self) -> Option<Criterion> {
@@ -185,7 +258,7 @@ impl RecordFilter {
         if let Some(end) = self.end {
             conditions.add("started_us < ?", [end.as_microsecond().into()]);
         }
-        let lead = Some(("activity_started", Order::Mixed));
+        let lead = Some(Lead::Index("activity_started", Order::Mixed));
         (!conditions.is_empty()).then_some(Criterion { lead, conditions })
     }
 }
@@ -197,7 +270,7 @@ impl Criterion {
         sql: &str,
         values: impl IntoIterator<Item = Value>,
     ) -> Criterion {
-        Criterion { lead: Some((index, order)), ..Criterion::plain(sql, values) }
+        Criterion { lead: Some(Lead::Index(index, order)), ..Criterion::plain(sql, values) }
     }
 
     fn plain(sql: &str, values: impl IntoIterator<Item = Value>) -> Criterion {
@@ -255,8 +328,9 @@ fn of_agent(db: &Connection, agent: &str) -> Result<Option<Criterion>, StoreErro
 
 fn holding(words: &str) -> Criterion {
     let sql = r"(tool LIKE ? ESCAPE '\' OR server LIKE ? ESCAPE '\' OR reason LIKE ? ESCAPE '\'
-      OR error_message LIKE ? ESCAPE '\' OR target IN (SELECT target FROM targets
-        WHERE system LIKE ? ESCAPE '\' OR resource LIKE ? ESCAPE '\'))";
+      OR error_message LIKE ? ESCAPE '\' OR EXISTS (SELECT 1 FROM touches
+        WHERE touches.number = activity.number AND touches.target IN (SELECT target FROM targets
+          WHERE system LIKE ? ESCAPE '\' OR resource LIKE ? ESCAPE '\')))";
     let mut pattern = String::from("%");
     for character in words.chars().take(TEXT_MAX) {
         if matches!(character, '%' | '_' | '\\') {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::Connection;
 
 use crate::database::connection::ReadOnlyFile;
+use crate::database::schema;
 use crate::error::StoreError;
 use crate::limits::{READ_IN_PLACE_BYTES, READERS_MAX};
 
@@ -25,7 +26,7 @@ impl Pool {
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let db = match kept {
             Some(db) => db,
-            None => self.file.connect().map_err(StoreError::of_reading)?,
+            None => self.connect().map_err(StoreError::of_reading)?,
         };
         let answer = question(&db).map_err(StoreError::of_reading)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,6 +34,12 @@ impl Pool {
             idle.push(db);
         }
         Ok(answer)
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let db = self.file.connect()?;
+        schema::stand_in_for_touches(&db)?;
+        Ok(db)
     }
 
     /// Runs a query in one read transaction, so that all it reads is of one moment.

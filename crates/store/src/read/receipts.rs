@@ -188,13 +188,9 @@ impl ReceiptFilter {
     /// Adds the conditions on what only the signed text says. Records may say it too, but they
     /// expire, and another program's file has none.
     fn add_signed(&self, conditions: &mut Conditions) {
-        for (path, value) in [
-            ("$.issuer.runtime.server", &self.server),
-            ("$.credentialSubject.action.target.system", &self.target_system),
-            ("$.credentialSubject.action.target.resource", &self.target_resource),
-        ] {
-            conditions.add_if(&format!("{} = ?", signed(path)), value.clone());
-        }
+        conditions
+            .add_if(&format!("{} = ?", signed("$.issuer.runtime.server")), self.server.clone());
+        self.add_target(conditions);
         if let Some(agent) = &self.agent {
             let name = signed("$.issuer.runtime.agent_id");
             // Sessions are `name#session`, and `$` is the character after `#`.
@@ -203,6 +199,31 @@ impl ReceiptFilter {
                 [format!("token:{agent}"), agent.clone(), format!("{agent}#"), format!("{agent}$")];
             conditions.add(&sql, values.map(rusqlite::types::Value::from));
         }
+    }
+
+    /// Adds the condition on targets: the main one, or one of the others.
+    fn add_target(&self, conditions: &mut Conditions) {
+        let given: Vec<(&str, &String)> =
+            [("system", &self.target_system), ("resource", &self.target_resource)]
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+                .collect();
+        if given.is_empty() {
+            return;
+        }
+        let is = |json: &str, path: &str| {
+            let each =
+                given.iter().map(|(name, _)| format!("json_extract({json}, '{path}.{name}') = ?"));
+            each.collect::<Vec<_>>().join(" AND ")
+        };
+        let main = is("receipt_json", "$.credentialSubject.action.target");
+        let other = is("more.value", "$");
+        let sql = format!(
+            "CASE WHEN json_valid(receipt_json) THEN ({main}) OR EXISTS (SELECT 1
+               FROM json_each(receipt_json, '$.issuer.runtime.targets') AS more WHERE {other}) END"
+        );
+        let values = given.iter().map(|(_, value)| (*value).clone().into());
+        conditions.add(&sql, values.clone().chain(values));
     }
 
     fn at(&self, db: &Connection, position: i64) -> Result<Option<StoredReceipt>, StoreError> {

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use domain::tool::Class;
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::touched::{self, RecordedTouch};
+use crate::database::schema;
 use crate::error::StoreError;
+use crate::limits::SIGHTINGS_MAX;
 use crate::record::{RecordAgent, RecordKind, RecordStatus};
 
 /// A call or another event.
@@ -31,7 +34,16 @@ pub struct Record {
     pub session_id: Option<String>,
     pub request_id: Option<String>,
     pub agent: RecordAgent,
+    /// The main resource.
     pub target: Option<RecordedTarget>,
+    /// All resources, the main one first.
+    pub targets: Vec<RecordedTouch>,
+    /// The rule that found the resources, or the reason that there are none.
+    pub target_basis: Option<String>,
+    /// The record of the same call that has its touches.
+    pub joined: Option<String>,
+    /// Records of the same call whose touches this one has; read only for a single record.
+    pub joined_by: Vec<String>,
     pub receipt_id: Option<String>,
     pub trace_id: Option<String>,
     /// The agent's declaration, on interfaces where it makes one.
@@ -47,7 +59,7 @@ pub struct Record {
     pub payloads: Payloads,
 }
 
-/// The touched resource, as recorded.
+/// The main resource, as recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedTarget {
     pub system: String,
@@ -80,7 +92,7 @@ pub enum RecordDetail {
 /// Selects a record; `read` relies on the order of the columns. A brief record must not touch the
 /// text of payloads, which may lie on many pages.
 macro_rules! select {
-    ($payloads:literal, $which:literal) => {
+    ($payloads:literal, $later:literal, $which:literal) => {
         concat!(
             "SELECT activity.number, changed, id, type, source, surface, server, tool, status,
                error_code, error_message, duration_us, started_us, session_id, request_id,
@@ -89,6 +101,7 @@ macro_rules! select {
                effective_class, unverified, warnings, arguments_bytes, response_bytes,
                payloads.response_truncated, ",
             $payloads,
+            $later,
             " FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)
                LEFT JOIN payloads USING (number) WHERE ",
             $which
@@ -96,13 +109,15 @@ macro_rules! select {
     };
 }
 
-impl RecordDetail {
-    fn by_number(self) -> &'static str {
-        match self {
-            RecordDetail::Brief => select!("NULL, NULL", "activity.number = ?1"),
-            RecordDetail::Whole => select!("arguments, response", "activity.number = ?1"),
+/// Selects a record of the present version; in a file of an older one, the last columns are empty.
+macro_rules! select_of {
+    ($db:expr, $payloads:literal, $which:literal) => {
+        if schema::has_touches($db)? {
+            select!($payloads, ", target_basis, joined", $which)
+        } else {
+            select!($payloads, ", NULL, NULL", $which)
         }
-    }
+    };
 }
 
 /// Returns the record of a number, if it still exists.
@@ -111,13 +126,26 @@ pub(super) fn of_number(
     number: i64,
     detail: RecordDetail,
 ) -> Result<Option<Record>, StoreError> {
-    let mut statement = db.prepare_cached(detail.by_number())?;
-    statement.query_row([number], |row| Ok(read(row))).optional()?.transpose()
+    let mut statement = db.prepare_cached(match detail {
+        RecordDetail::Brief => select_of!(db, "NULL, NULL", "activity.number = ?1"),
+        RecordDetail::Whole => select_of!(db, "arguments, response", "activity.number = ?1"),
+    })?;
+    statement.query_row([number], |row| Ok(read(db, row))).optional()?.transpose()
 }
 
 pub(super) fn of_id(db: &Connection, id: &str) -> Result<Option<Record>, StoreError> {
-    let mut statement = db.prepare_cached(select!("arguments, response", "id = ?1"))?;
-    statement.query_row([id], |row| Ok(read(row))).optional()?.transpose()
+    let mut statement = db.prepare_cached(select_of!(db, "arguments, response", "id = ?1"))?;
+    let found = statement.query_row([id], |row| Ok(read(db, row))).optional()?.transpose()?;
+    let Some(mut record) = found else {
+        return Ok(None);
+    };
+    if schema::has_touches(db)? {
+        let words = "SELECT id FROM activity WHERE joined = ?1 ORDER BY number LIMIT ?2";
+        let mut joined = db.prepare_cached(words)?;
+        let ids = joined.query_map(params![id, SIGHTINGS_MAX], |row| row.get(0))?;
+        record.joined_by = ids.collect::<Result<_, _>>()?;
+    }
+    Ok(Some(record))
 }
 
 /// Returns records in the order in which they changed.
@@ -126,18 +154,18 @@ pub(super) fn changed_after(
     change: i64,
     limit: usize,
 ) -> Result<Vec<Record>, StoreError> {
-    let which = select!("NULL, NULL", "changed > ?1 ORDER BY changed LIMIT ?2");
+    let which = select_of!(db, "NULL, NULL", "changed > ?1 ORDER BY changed LIMIT ?2");
     let mut statement = db.prepare_cached(which)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query([change, limit])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(read(row)?);
+        records.push(read(db, row)?);
     }
     Ok(records)
 }
 
-fn read(row: &Row<'_>) -> Result<Record, StoreError> {
+fn read(db: &Connection, row: &Row<'_>) -> Result<Record, StoreError> {
     let number = row.get(0)?;
     let damaged = |what: &str| StoreError::Corrupt(format!("record {number}: {what}"));
     let kind: String = row.get(3)?;
@@ -162,6 +190,10 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
         request_id: row.get(14)?,
         agent: RecordAgent { name: row.get(15)?, client: row.get(16)?, token: row.get(17)? },
         target: target(row)?,
+        targets: touched::of_record(db, number)?,
+        target_basis: row.get(34)?,
+        joined: row.get(35)?,
+        joined_by: Vec::new(),
         receipt_id: row.get(20)?,
         trace_id: row.get(21)?,
         intent: intent(row)?,

@@ -5,6 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use super::cursor::{self, List};
+use super::meetings::{self, StoredMeeting};
 use super::page::Page;
 use super::reader::Reader;
 use super::record::{self, Record};
@@ -49,6 +50,8 @@ pub enum LedgerChange {
     Run(Box<Run>),
     /// Without its output.
     Step(Box<Run>, Box<StepRecord>),
+    /// A write that met another agent's recent touch.
+    Meeting(Box<StoredMeeting>),
 }
 
 impl Reader {
@@ -97,6 +100,7 @@ impl Reader {
                 .collect();
             changes.extend(changed_runs(db, change, limit)?);
             changes.extend(changed_steps(db, change, limit)?);
+            changes.extend(meetings::changed_after(db, change, limit)?);
             changes.sort_by_key(|(number, _)| *number);
             changes.truncate(limit);
             Ok(changes)

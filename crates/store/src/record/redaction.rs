@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use domain::ledger::redaction::Redactor;
+use domain::ledger::target::{TargetBasis, Touched, Touches};
 
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 use crate::limits::{TEXT_BYTES_MAX, WARNINGS_MAX};
@@ -32,16 +33,38 @@ impl CallStart {
     /// Omits the target, and notes that. A target with a part removed would name a different
     /// resource.
     pub fn omit_target(&mut self) {
-        self.target = None;
+        self.touches = Touches::nothing(TargetBasis::SECRET);
         self.warnings.push(TARGET_OMITTED.to_owned());
     }
 
-    fn redact(&mut self, redactor: &Redactor) {
-        let is_secret = |text: &str| matches!(redactor.text(text), Cow::Owned(_));
-        let named = self.target.as_ref().map(|target| [target.system(), target.resource()]);
-        if named.is_some_and(|names| names.into_iter().any(is_secret)) {
+    /// Omits every resource whose name contains a secret. If the main one goes, the next takes its
+    /// place.
+    fn redact_touches(&mut self, redactor: &Redactor) {
+        let is_clean = |text: &str| matches!(redactor.text(text), Cow::Borrowed(_));
+        let is_kept = |touched: &&Touched| {
+            is_clean(touched.target.system()) && is_clean(touched.target.resource())
+        };
+        let basis = self.touches.basis().filter(|basis| !is_clean(basis.as_str()));
+        let basis = basis.map(|basis| {
+            let mut text = basis.as_str().to_owned();
+            tidy(&mut text, redactor);
+            TargetBasis::new(text)
+        });
+        let all = self.touches.all();
+        let kept: Vec<Touched> = all.iter().filter(is_kept).cloned().collect();
+        if kept.is_empty() && !all.is_empty() {
             self.omit_target();
+        } else if kept.len() < all.len() {
+            self.warnings.push(TARGET_OMITTED.to_owned());
+            let basis = basis.or_else(|| self.touches.basis().cloned());
+            self.touches = Touches::recorded(kept, basis);
+        } else if basis.is_some() {
+            self.touches = Touches::recorded(kept, basis);
         }
+    }
+
+    fn redact(&mut self, redactor: &Redactor) {
+        self.redact_touches(redactor);
         // Every field is named, so that a new one is not forgotten.
         let CallStart {
             id: _,
@@ -61,7 +84,7 @@ impl CallStart {
             effective: _,
             unverified: _,
             warnings,
-            target: _,
+            touches: _,
             trace_id: _,
             arguments: _,
             action: ReceiptAction { kind, risk: _, correlation_id },
@@ -150,7 +173,7 @@ fn redact_word(word: &mut Word, redactor: &Redactor) {
 
 #[cfg(test)]
 mod tests {
-    use domain::ledger::target::Target;
+    use domain::ledger::target::{Access, Target, Touches};
 
     use super::super::EventOperator;
     use super::super::tests::started;
@@ -179,7 +202,7 @@ mod tests {
             request_id: some(),
             reason: some(),
             warnings: vec![owned()],
-            target: Target::new("s", owned()),
+            touches: Touches::reported(Target::new("s", owned()), Access::Write),
             action: ReceiptAction {
                 kind: owned().into(),
                 correlation_id: some(),
@@ -204,7 +227,7 @@ mod tests {
         let text = serde_json::to_string(&(&started, &ended)).unwrap();
         assert!(!text.contains("ghp_"), "{text}");
         assert_eq!(text.matches("[redacted:github]").count(), 21, "{text}");
-        assert_eq!(started.target, None);
+        assert_eq!(started.touches.main(), None);
         assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_OMITTED));
     }
 
@@ -216,6 +239,31 @@ mod tests {
         let blank = " ".repeat(TEXT_BYTES_MAX - 10);
         let (started, _) = written(&format!("{blank}{SECRET}"));
         assert_eq!(started.tool, format!("{blank}[redacted:"));
+    }
+
+    #[test]
+    fn every_target_with_a_secret_is_omitted_and_the_others_stay() {
+        let touched = |resource: &str| Touched {
+            target: Target::new("s", resource.to_owned()).unwrap(),
+            access: Access::Write,
+        };
+        let redacted = |resources: &[&str]| {
+            let all = resources.iter().map(|resource| touched(resource));
+            let touches = Touches::new(all, TargetBasis::fixed("config"));
+            let call = CallStart { touches, warnings: vec![], ..started() };
+            let entry = Entry::Started(Box::new(call)).redacted(&Redactor::builtin());
+            let Entry::Started(call) = entry else { panic!() };
+            let left = call.touches.all().iter().map(|one| one.target.resource().to_owned());
+            let basis = call.touches.basis().unwrap().as_str().to_owned();
+            (left.collect::<Vec<_>>(), basis, call.warnings.len())
+        };
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let secret = format!("/{SECRET}");
+        assert_eq!(redacted(&["/a", "/b"]), (owned(&["/a", "/b"]), "config".to_owned(), 0));
+        assert_eq!(redacted(&["/a", &secret]), (owned(&["/a"]), "config".to_owned(), 1));
+        assert_eq!(redacted(&[&secret, "/b"]), (owned(&["/b"]), "config".to_owned(), 1));
+        let dropped = TargetBasis::SECRET.as_str().to_owned();
+        assert_eq!(redacted(&[&secret, &format!("{secret}x")]), (vec![], dropped, 1));
     }
 
     #[test]

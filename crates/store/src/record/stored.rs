@@ -1,13 +1,12 @@
 //! Domain values as the journal stores them: one text each.
 
-use domain::ledger::target::Target;
 use domain::tool::Class;
 use receipt::RiskLevel;
 use receipt::canonical::Digest;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Separates the two parts of a target; no server's name contains it.
+/// Separated the two parts of a target.
 const PARTS: char = '\u{1f}';
 
 pub(super) trait JournalText: Sized {
@@ -92,13 +91,71 @@ impl JournalText for Digest {
     }
 }
 
-impl JournalText for Target {
-    fn store(&self) -> String {
-        format!("{}{PARTS}{}", self.system(), self.resource())
+/// The resources of a call: one list of texts with the rule that found them, and for each an access
+/// with a system, and a resource. A program that knew one resource a call wrote one text.
+pub(super) mod touches {
+    use domain::ledger::target::{Access, Target, TargetBasis, Touched, Touches};
+
+    use super::{Deserialize, Deserializer, Error, PARTS, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum StoredTouches {
+        Nothing(()),
+        One(String),
+        List(Vec<Option<String>>),
     }
 
-    fn restore(text: &str) -> Option<Target> {
-        let (system, resource) = text.split_once(PARTS)?;
-        Target::recorded(system, resource.to_owned())
+    pub(in crate::record) fn serialize<S: Serializer>(
+        touches: &Touches,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        if touches.all().is_empty() && touches.basis().is_none() {
+            return to.serialize_none();
+        }
+        let basis = touches.basis().map(|basis| basis.as_str().to_owned());
+        let texts = touches.all().iter().flat_map(|Touched { target, access }| {
+            let system = format!("{}{}", letter(*access), target.system());
+            [Some(system), Some(target.resource().to_owned())]
+        });
+        to.collect_seq(std::iter::once(basis).chain(texts))
+    }
+
+    pub(in crate::record) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Touches, D::Error> {
+        let unknown = || D::Error::custom("unknown form of targets");
+        match StoredTouches::deserialize(from)? {
+            StoredTouches::Nothing(()) => Ok(Touches::default()),
+            StoredTouches::One(text) => {
+                let (system, resource) = text.split_once(PARTS).ok_or_else(unknown)?;
+                let target = Target::recorded(system, resource.to_owned()).ok_or_else(unknown)?;
+                let touched = Touched { target, access: Access::Unknown };
+                Ok(Touches::recorded(vec![touched], None))
+            }
+            StoredTouches::List(texts) => restore(texts).ok_or_else(unknown),
+        }
+    }
+
+    fn restore(texts: Vec<Option<String>>) -> Option<Touches> {
+        let mut texts = texts.into_iter();
+        let basis = texts.next()?.map(TargetBasis::new);
+        let mut touched = Vec::new();
+        while let Some(system) = texts.next() {
+            let (system, resource) = (system?, texts.next()??);
+            let first = system.chars().next()?;
+            let access = Access::ALL.into_iter().find(|access| letter(*access) == first)?;
+            let target = Target::recorded(&system[first.len_utf8()..], resource)?;
+            touched.push(Touched { target, access });
+        }
+        Some(Touches::recorded(touched, basis))
+    }
+
+    fn letter(access: Access) -> char {
+        match access {
+            Access::Read => 'r',
+            Access::Write => 'w',
+            Access::Unknown => 'u',
+        }
     }
 }

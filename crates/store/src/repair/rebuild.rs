@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use domain::ledger::target::Access;
 use receipt::PublicKey;
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
@@ -17,11 +18,14 @@ use crate::doubts::KEYS;
 use crate::error::StoreError;
 use crate::keys;
 use crate::read::copies::COPIES;
+use crate::read::signed_touches;
 use crate::upkeep::expiry::EXPORTS;
 use crate::write::chain::filed_end_of;
+use crate::write::touching::who;
 use crate::write::{heads, journal};
 
-/// The tables of a database, in the order in which they refer to each other.
+/// The tables of a database, in the order in which they refer to each other. Touches are made again from
+/// the receipts, and meetings are not needed.
 const TABLES: [&str; 15] = [
     "settings",
     "servers",
@@ -73,7 +77,65 @@ pub(super) fn from_damaged(db: &Connection, aside: &Path) -> Result<Vec<String>,
         }
     }
     heads::recount(db)?;
+    let touches = make_touches(db)?;
+    if touches > 0 {
+        words.push(format!("made {touches} touches of resources again from the receipts"));
+    }
     Ok(if words.is_empty() { nothing() } else { words })
+}
+
+/// Makes the touches of all records again: from their receipts, and of a call without one from its
+/// main target. Returns their number.
+pub(super) fn make_touches(db: &Connection) -> Result<usize, StoreError> {
+    transaction::whole(db, |db| {
+        db.execute("DELETE FROM touches", [])?;
+        let mut statement = db.prepare(
+            "SELECT number, activity.agent, started_us, system, resource, receipt_json
+             FROM activity LEFT JOIN targets USING (target)
+               LEFT JOIN receipts ON receipts.id = activity.receipt_id",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut made = 0;
+        while let Some(row) = rows.next()? {
+            let receipt = row.get_ref(5)?.as_bytes_or_null().ok().flatten().unwrap_or_default();
+            let receipt: Option<Value> = serde_json::from_slice(receipt).ok();
+            let touched = match receipt {
+                Some(receipt) => signed_touches(&receipt),
+                None => {
+                    let name = |at| row.get::<_, Option<String>>(at);
+                    let main = name(3)?.zip(name(4)?);
+                    main.map(|(system, path)| (system, path, Access::Unknown)).into_iter().collect()
+                }
+            };
+            for (system, resource, access) in touched {
+                let target = target_number(db, &system, &resource)?;
+                let values = params![
+                    target,
+                    row.get::<_, i64>(2)?,
+                    who(row.get(1)?, access),
+                    row.get::<_, i64>(0)?
+                ];
+                made += db
+                    .prepare_cached("INSERT OR IGNORE INTO touches VALUES (?1, ?2, ?3, ?4)")?
+                    .execute(values)?;
+            }
+        }
+        Ok(made)
+    })
+}
+
+/// Reports whether a record names a target and has no touch of it.
+pub(super) fn lacks_touches(db: &Connection) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM activity WHERE target IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM touches WHERE touches.number = activity.number) LIMIT 1";
+    Ok(db.prepare(sql)?.exists([])?)
+}
+
+fn target_number(db: &Connection, system: &str, resource: &str) -> Result<i64, StoreError> {
+    let words = "INSERT OR IGNORE INTO targets (system, resource) VALUES (?1, ?2)";
+    db.prepare_cached(words)?.execute([system, resource])?;
+    let words = "SELECT target FROM targets WHERE system = ?1 AND resource = ?2";
+    Ok(db.prepare_cached(words)?.query_row([system, resource], |row| row.get(0))?)
 }
 
 /// Copies the rows of a table in their order, and after a fault each one by its number.

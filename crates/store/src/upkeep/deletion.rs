@@ -21,7 +21,7 @@ struct OldRow {
     at_us: Option<i64>,
 }
 
-/// Deletes the oldest records from before a time, with their payloads.
+/// Deletes the oldest records from before a time, with their payloads and touches.
 pub(crate) fn records(
     db: &Connection,
     before_us: i64,
@@ -37,12 +37,16 @@ pub(crate) fn records(
             most,
         )?;
         let mut payload = db.prepare_cached("DELETE FROM payloads WHERE number = ?1")?;
+        let mut touches = db.prepare_cached("DELETE FROM touches WHERE number = ?1")?;
+        let mut meetings = db.prepare_cached("DELETE FROM meetings WHERE number = ?1")?;
         let mut record = db.prepare_cached("DELETE FROM activity WHERE number = ?1")?;
         let mut payloads = Vec::new();
         for row in &old {
             if payload.execute([row.number])? > 0 {
                 payloads.extend(row.at_us);
             }
+            touches.execute([row.number])?;
+            meetings.execute([row.number])?;
             record.execute([row.number])?;
         }
         count(db, ExpiredKind::Payloads, reason, &payloads)?;

@@ -29,15 +29,18 @@ impl Default for Progress {
     }
 }
 
-/// A table of names, with the column that numbers them there and in `activity`.
+/// A table of names, with the column that numbers them there and in the table that refers to them.
 struct Names {
     table: &'static str,
     number: &'static str,
+    users: &'static str,
     kind: ExpiredKind,
 }
 
-const AGENTS: Names = Names { table: "agents", number: "agent", kind: ExpiredKind::Agents };
-const TARGETS: Names = Names { table: "targets", number: "target", kind: ExpiredKind::Targets };
+const AGENTS: Names =
+    Names { table: "agents", number: "agent", users: "activity", kind: ExpiredKind::Agents };
+const TARGETS: Names =
+    Names { table: "targets", number: "target", users: "touches", kind: ExpiredKind::Targets };
 
 impl NamesProgress {
     /// Examines some names and prunes the unused ones; returns whether there are more to examine.
@@ -56,9 +59,9 @@ impl NamesProgress {
 
 impl Names {
     fn prune(&self, db: &Connection, after: i64, most: usize) -> Result<Progress, StoreError> {
-        let Names { table, number, kind } = self;
+        let Names { table, number, users, kind } = self;
         let list = format!(
-            "SELECT {number}, EXISTS (SELECT 1 FROM activity WHERE {number} = {table}.{number})
+            "SELECT {number}, EXISTS (SELECT 1 FROM {users} WHERE {number} = {table}.{number})
              FROM {table} WHERE {number} > ?1 ORDER BY {number} LIMIT ?2"
         );
         let delete = format!("DELETE FROM {table} WHERE {number} = ?1");
@@ -109,7 +112,8 @@ mod tests {
              INSERT INTO targets (target, system, resource) VALUES (1, 'fs', '/a'), (2, 'fs', '/b');
              INSERT INTO activity (number, id, changed, chain, type, source, surface, server, tool,
                  agent, target, started_us, status)
-               VALUES (1, '1', 1, 1, 'tool_call', '', '', '', '', 7, 2, 1, 'success');",
+               VALUES (1, '1', 1, 1, 'tool_call', '', '', '', '', 7, 2, 1, 'success');
+             INSERT INTO touches (target, started_us, who, number) VALUES (2, 1, 29, 1);",
         )
         .unwrap();
         let mut progress = NamesProgress::default();

@@ -1,5 +1,6 @@
 //! Composes receipts from records.
 
+use domain::ledger::target::Touched;
 use receipt::Hash;
 use receipt::RiskLevel;
 use receipt::Runtime;
@@ -228,8 +229,8 @@ fn peer(outside: &OutsideSource) -> Option<PeerCredential<'_>> {
 /// Returns the target. The system is always named if the type of the action says nothing.
 fn target(call: &CallStart) -> Option<ActionTarget<'_>> {
     let known = call
-        .target
-        .as_ref()
+        .touches
+        .main()
         .map(|target| ActionTarget { system: target.system(), resource: Some(target.resource()) });
     known.or_else(|| {
         let system = if call.server.is_empty() { &call.tool } else { &call.server };
@@ -290,6 +291,29 @@ pub(crate) fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
     runtime
 }
 
+/// Adds what `action.target` has no place for: the rule that found the resources, the access to the
+/// main one, and the other resources. A record of an older program has none of it.
+fn add_touches<'a>(runtime: &mut Runtime<'a>, call: &'a CallStart) {
+    let Some(basis) = call.touches.basis() else {
+        return;
+    };
+    runtime.insert("target_basis", basis.as_str());
+    let Some((main, more)) = call.touches.all().split_first() else {
+        return;
+    };
+    runtime.insert("target_access", main.access.as_str());
+    if !more.is_empty() {
+        let object = |touched: &'a Touched| {
+            let mut object = Runtime::new();
+            object.insert("system", touched.target.system());
+            object.insert("resource", touched.target.resource());
+            object.insert("access", touched.access.as_str());
+            object
+        };
+        runtime.insert("targets", more.iter().map(object).collect::<Vec<_>>());
+    }
+}
+
 /// Collects the members for which the format has no place.
 fn runtime<'a>(
     call: &'a CallStart,
@@ -328,6 +352,7 @@ fn runtime<'a>(
             runtime.insert(name, hash);
         }
     }
+    add_touches(&mut runtime, call);
     if call.unverified {
         runtime.insert("unverified", true);
     }

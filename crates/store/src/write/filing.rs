@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::ledger::target::Target;
+use domain::ledger::sighting::{Observer, Sighting};
+use domain::ledger::target::{Target, Touched};
 use receipt::content::Termination;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,9 +13,12 @@ use crate::keys;
 use crate::limits::NAMES_MAX;
 use crate::record::{CallEnd, CallStart, Payload, RecordAgent, RecordStatus};
 use crate::upkeep::{names, tally};
+use crate::write::joining::{self, Joined, OtherSightings};
 use crate::write::journal;
 use crate::write::link::ChainRef;
+use crate::write::meeting_log::{MeetingLog, MeetingWords};
 use crate::write::row::JournalRow;
+use crate::write::touching::{self, MetTouch, TargetTouch, TouchingRecord};
 
 /// Files rows, and caches the numbers of recent agents and targets.
 #[derive(Default)]
@@ -23,6 +27,7 @@ pub(crate) struct Clerk {
     targets: HashMap<Target, i64>,
     /// The number of prunings of names that the cache has seen.
     prunings: u64,
+    log: MeetingLog,
 }
 
 /// A further change in the transaction that files rows.
@@ -54,6 +59,27 @@ pub(crate) struct Filing<'a> {
     /// The entries whose ends are among the rows.
     ended: HashSet<i64>,
     changed: i64,
+    /// Meetings of agents among the rows, which are logged once they are committed.
+    met: Vec<MeetingWords>,
+}
+
+/// A call to insert, with the numbers of its names.
+struct NewRecord<'a> {
+    call: &'a CallStart,
+    row: &'a JournalRow,
+    agent: i64,
+    touched: Vec<TargetTouch>,
+    joined: Joined,
+}
+
+impl NewRecord<'_> {
+    /// Reports whether the touches of the call count: it was not refused, and no other record has
+    /// them.
+    fn counts(&self) -> bool {
+        let is_refused =
+            self.row.ended.as_ref().is_some_and(|ended| ended.status == RecordStatus::Blocked);
+        self.joined.to.is_none() && !is_refused
+    }
 }
 
 impl Clerk {
@@ -83,9 +109,7 @@ impl Clerk {
             // A start whose end is among the same rows is filed with it.
             let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
             if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
-                filing.changed += 1;
-                let change = RecordChange { chain: filing.chain.number, number: filing.changed };
-                self.file_call(db, change, call, row)?;
+                self.file_call(db, filing, call, row)?;
             }
             insert_receipt(db, filing.chain, row)?;
         }
@@ -100,14 +124,19 @@ impl Clerk {
         filed: Result<(), StoreError>,
         consequence: Consequence<'_>,
     ) -> Result<i64, StoreError> {
+        let met = filing.met;
         let filed = transaction::finish(db, |db| {
             filed?;
             mark_filed(db, filing.chain.number, filing.rows)?;
             bring_about(db, filing.chain, consequence)?;
             Ok(filing.changed)
         });
-        // Numbers assigned in a failed transaction are void.
-        filed.inspect_err(|_| self.forget())
+        match &filed {
+            Ok(_) => self.log.tell(met),
+            // Numbers assigned in a failed transaction are void.
+            Err(_) => self.forget(),
+        }
+        filed
     }
 
     /// Forgets the numbers of names if any process has pruned some since.
@@ -148,75 +177,69 @@ impl Clerk {
     fn file_call(
         &mut self,
         db: &Connection,
-        change: RecordChange,
+        filing: &mut Filing<'_>,
         call: &CallStart,
         row: &JournalRow,
     ) -> Result<(), StoreError> {
+        filing.changed += 1;
+        let change = RecordChange { chain: filing.chain.number, number: filing.changed };
         if let (Some(_), Some(ended)) = (row.start, &row.ended)
             && end(db, change, ended, row)?
         {
-            return Ok(());
+            return self.join_ended(db, filing, call, row);
         }
-        self.insert(db, change, call, row)
+        let agent = self.agent(db, &call.agent)?;
+        let touched = self.touched(db, call)?;
+        let mut new = NewRecord { call, row, agent, touched, joined: Joined::default() };
+        let sighting = joining::sighting(call, row.ended.as_deref(), &new.touched);
+        if let Some(sighting) = &sighting {
+            new.joined = join(db, filing, (call, row), sighting)?;
+        }
+        let record =
+            TouchingRecord { agent, name: &call.agent.name, at_us: call.at.as_microsecond() };
+        let met = if new.counts() { touching::met(db, record, &new.touched)? } else { None };
+        let number = insert(db, change, &new)?;
+        touching::insert(db, record, number, &new.touched)?;
+        if let Some(met) = met {
+            filing.changed += 1;
+            insert_meeting(db, (filing.changed, number), &met)?;
+            let is_it = |touch: &TargetTouch| touch.target == met.target;
+            let position = new.touched.iter().position(is_it).unwrap_or(0);
+            filing.met.push(MeetingWords::new(call, position, &met));
+        }
+        Ok(())
     }
 
-    fn insert(
+    /// Joins the events about a call that has ended with it.
+    fn join_ended(
         &mut self,
         db: &Connection,
-        change: RecordChange,
-        started: &CallStart,
+        filing: &mut Filing<'_>,
+        call: &CallStart,
         row: &JournalRow,
     ) -> Result<(), StoreError> {
-        let ended = row.ended.as_deref();
-        let agent = self.agent(db, &started.agent)?;
-        let target = match &started.target {
-            Some(target) => Some(self.target(db, target)?),
-            None => None,
-        };
-        let warnings = match started.warnings.as_slice() {
-            [] => None,
-            warnings => serde_json::to_string(warnings).ok(),
-        };
-        let mut statement = db.prepare_cached(
-            "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
-               session_id, request_id, started_us, duration_us, status, error_code, error_message,
-               tool_variant, intent_type, data_sensitivity, reason, effective_class, unverified,
-               target, receipt_id, trace_id, warnings, arguments_bytes, response_bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-               ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
-        )?;
-        let number = statement.insert(params![
-            started.id,
-            change.number,
-            change.chain,
-            started.kind.as_str(),
-            started.source,
-            started.surface,
-            started.server,
-            started.tool,
-            agent,
-            started.session,
-            started.request_id,
-            started.at.as_microsecond(),
-            ended.map(duration_us),
-            ended.map_or(RecordStatus::Pending, |ended| ended.status).as_str(),
-            ended.and_then(|ended| ended.error_code.as_deref()),
-            ended.and_then(|ended| ended.error_message.as_deref()),
-            started.variant,
-            started.declared,
-            started.sensitivity,
-            started.reason,
-            started.effective.map(domain::tool::Class::as_str),
-            started.unverified,
-            target,
-            row.link.as_ref().map(|_| receipt_id(&started.id)),
-            started.trace_id,
-            warnings,
-            started.arguments.bytes,
-            ended.map_or(0, |ended| ended.response.bytes),
-        ])?;
-        let response = ended.map(|ended| &ended.response);
-        insert_payload(db, number, &started.arguments, response)
+        if call.action.correlation_id.is_some() {
+            let touched = self.touched(db, call)?;
+            if let Some(sighting) = joining::sighting(call, row.ended.as_deref(), &touched) {
+                join(db, filing, (call, row), &sighting)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the touched resources by their numbers.
+    fn touched(
+        &mut self,
+        db: &Connection,
+        call: &CallStart,
+    ) -> Result<Vec<TargetTouch>, StoreError> {
+        let is_stated = call.touches.basis().is_some();
+        let mut touched = Vec::new();
+        for Touched { target, access } in call.touches.all() {
+            let access = if is_stated { *access } else { call.implied_access() };
+            touched.push(TargetTouch { target: self.target(db, target)?, access });
+        }
+        Ok(touched)
     }
 
     fn agent(&mut self, db: &Connection, agent: &RecordAgent) -> Result<i64, StoreError> {
@@ -273,8 +296,95 @@ impl<'a> Filing<'a> {
         transaction::begin(db)?;
         let changed = change::latest(db).inspect_err(|_| transaction::give_up(db))?;
         let ended = rows.iter().filter_map(|row| row.start).collect();
-        Ok(Filing { chain, rows, ended, changed })
+        Ok(Filing { chain, rows, ended, changed, met: Vec::new() })
     }
+}
+
+/// Joins a record with others of the same call; returns the one that has its touches, if another has.
+fn join(
+    db: &Connection,
+    filing: &mut Filing<'_>,
+    (call, row): (&CallStart, &JournalRow),
+    sighting: &Sighting,
+) -> Result<Joined, StoreError> {
+    let status = row.ended.as_ref().map_or(RecordStatus::Pending, |ended| ended.status);
+    let id = call.action.correlation_id.as_deref().unwrap_or_default();
+    let others = OtherSightings::of(db, id, sighting)?;
+    let joined = match sighting.observer {
+        Observer::Program => others.of_event(sighting),
+        Observer::Gate => Joined::default(),
+    };
+    filing.changed = others.join_to(db, sighting, status, filing.changed)?;
+    Ok(joined)
+}
+
+fn insert(db: &Connection, change: RecordChange, new: &NewRecord<'_>) -> Result<i64, StoreError> {
+    let NewRecord { call, row, agent, touched, joined } = new;
+    let ended = row.ended.as_deref();
+    let warnings = match call.warnings.as_slice() {
+        [] => None,
+        warnings => serde_json::to_string(warnings).ok(),
+    };
+    let status = ended.map_or(RecordStatus::Pending, |ended| ended.status);
+    let end_us = joined.end.map(|end| end.at_us.saturating_sub(call.at.as_microsecond()).max(0));
+    let mut statement = db.prepare_cached(
+        "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
+           session_id, request_id, started_us, duration_us, status, error_code, error_message,
+           tool_variant, intent_type, data_sensitivity, reason, effective_class, unverified,
+           target, receipt_id, trace_id, warnings, arguments_bytes, response_bytes,
+           correlation_id, joined, target_basis)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+           ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)",
+    )?;
+    let number = statement.insert(params![
+        call.id,
+        change.number,
+        change.chain,
+        call.kind.as_str(),
+        call.source,
+        call.surface,
+        call.server,
+        call.tool,
+        agent,
+        call.session,
+        call.request_id,
+        call.at.as_microsecond(),
+        end_us.or(ended.map(duration_us)),
+        joined.end.map_or(status, |end| end.status).as_str(),
+        ended.and_then(|ended| ended.error_code.as_deref()),
+        ended.and_then(|ended| ended.error_message.as_deref()),
+        call.variant,
+        call.declared,
+        call.sensitivity,
+        call.reason,
+        call.effective.map(domain::tool::Class::as_str),
+        call.unverified,
+        touched.first().map(|touch| touch.target),
+        row.link.as_ref().map(|_| receipt_id(&call.id)),
+        call.trace_id,
+        warnings,
+        call.arguments.bytes,
+        ended.map_or(0, |ended| ended.response.bytes),
+        call.action.correlation_id,
+        joined.to,
+        call.touches.basis().map(domain::ledger::target::TargetBasis::as_str),
+    ])?;
+    insert_payload(db, number, &call.arguments, ended.map(|ended| &ended.response))?;
+    Ok(number)
+}
+
+fn insert_meeting(
+    db: &Connection,
+    (changed, number): (i64, i64),
+    met: &MetTouch,
+) -> Result<(), StoreError> {
+    let MetTouch { target, meeting } = met;
+    let words = "INSERT INTO meetings (changed, number, other, target, kind, gap_us)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let (other, kind) = (meeting.other.record, meeting.kind.as_str());
+    let values = params![changed, number, other, target, kind, meeting.gap_us];
+    db.prepare_cached(words)?.execute(values)?;
+    Ok(())
 }
 
 /// Reports whether a call was filed when it started and has not been ended.

@@ -5,41 +5,59 @@ use jiff::Timestamp;
 use receipt::RiskLevel;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use domain::ledger::target::Target;
+use domain::ledger::target::{Target, TargetBasis, Touched, Touches};
 use domain::tool::Class;
 
 use crate::error::StoreError;
+use crate::read::touched;
 use crate::record::{CallStart, Payload, ReceiptAction, RecordAgent, RecordKind, Word};
 
 const COLUMNS: &str =
     "activity.id, type, source, surface, server, tool, agents.name, client, token,
   session_id, request_id, started_us, tool_variant, intent_type, data_sensitivity, reason,
-  effective_class, unverified, targets.system, targets.resource, trace_id
-  FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)
+  effective_class, unverified, trace_id, correlation_id, target_basis, activity.number
+  FROM activity JOIN agents USING (agent)
   WHERE status = 'pending' AND receipt_id IS NULL";
 
 /// Returns a call that has no end yet.
 pub(crate) fn call(db: &Connection, id: &str) -> Result<Option<CallStart>, StoreError> {
     let words = format!("SELECT {COLUMNS} AND activity.id = ?1");
-    Ok(db.prepare(&words)?.query_row([id], read).optional()?)
+    let found = db.prepare(&words)?.query_row([id], read).optional()?;
+    found.map(|(number, call)| with_touches(db, number, call)).transpose()
 }
 
 /// Returns the calls of a chain that have no end yet.
 pub(crate) fn calls(db: &Connection, chain: i64) -> Result<Vec<CallStart>, StoreError> {
     let words = format!("SELECT {COLUMNS} AND chain = ?1 ORDER BY number");
     let mut statement = db.prepare(&words)?;
-    Ok(statement.query_map([chain], read)?.collect::<Result<_, _>>()?)
+    let found: Vec<(i64, CallStart)> =
+        statement.query_map([chain], read)?.collect::<Result<_, _>>()?;
+    found.into_iter().map(|(number, call)| with_touches(db, number, call)).collect()
+}
+
+/// Adds the resources of a call, the main one first.
+fn with_touches(
+    db: &Connection,
+    number: i64,
+    mut call: CallStart,
+) -> Result<CallStart, StoreError> {
+    let touched = touched::of_record(db, number)?;
+    let touched = touched.into_iter().filter_map(|one| {
+        let target = Target::recorded(&one.system, one.resource)?;
+        Some(Touched { target, access: one.access })
+    });
+    call.touches = Touches::recorded(touched.collect(), call.touches.basis().cloned());
+    Ok(call)
 }
 
 /// Reads a call. The tables do not keep the hash of its arguments, nor the kind of its action.
-fn read(row: &Row<'_>) -> rusqlite::Result<CallStart> {
+fn read(row: &Row<'_>) -> rusqlite::Result<(i64, CallStart)> {
     let kind: String = row.get(1)?;
     let kinds = RecordKind::ALL.into_iter();
     let word = |at: usize| row.get::<_, Option<String>>(at).map(|word| word.map(Word::from));
     let class: Option<String> = row.get(16)?;
-    let (system, resource): (Option<String>, Option<String>) = (row.get(18)?, row.get(19)?);
-    let target = system.zip(resource).and_then(|(system, path)| Target::new(&system, path));
-    Ok(CallStart {
+    let basis: Option<String> = row.get(20)?;
+    let call = CallStart {
         id: row.get(0)?,
         kind: kinds.clone().find(|known| known.as_str() == kind).unwrap_or(RecordKind::ToolCall),
         source: row.get::<_, String>(2)?.into(),
@@ -57,14 +75,15 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CallStart> {
         effective: class.as_deref().and_then(Class::parse),
         unverified: row.get(17)?,
         warnings: Vec::new(),
-        target,
-        trace_id: row.get(20)?,
+        touches: Touches::recorded(Vec::new(), basis.map(TargetBasis::new)),
+        trace_id: row.get(18)?,
         arguments: Payload::default(),
         action: ReceiptAction {
             kind: "unknown".into(),
             risk: RiskLevel::High,
-            correlation_id: None,
+            correlation_id: row.get(19)?,
         },
         outside: None,
-    })
+    };
+    Ok((row.get(21)?, call))
 }

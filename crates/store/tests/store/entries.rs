@@ -1,5 +1,6 @@
 //! Every kind of entry, and its stored result.
 
+use domain::ledger::target::Touches;
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
@@ -59,7 +60,8 @@ async fn a_call_of_an_unknown_tool_leaves_a_record_and_no_receipt() {
     let home = Home::new();
     let store = home.open();
     let mut call = started(Class::Read);
-    (call.kind, call.effective, call.target) = (RecordKind::PolicyDecision, None, None);
+    (call.kind, call.effective, call.touches) =
+        (RecordKind::PolicyDecision, None, Touches::default());
     let mut end = ended(&call);
     (end.status, end.receipt) = (RecordStatus::Blocked, ReceiptChoice::No);
     let id = call.id.clone();
@@ -78,7 +80,7 @@ async fn a_decision_leaves_a_record_of_its_kind_and_a_receipt() {
     let mut ids = Vec::new();
     for kind in [RecordKind::ServerChange, RecordKind::ToolChange, RecordKind::TokenChange] {
         let mut decision = started(Class::Write);
-        (decision.kind, decision.effective, decision.target) = (kind, None, None);
+        (decision.kind, decision.effective, decision.touches) = (kind, None, Touches::default());
         (decision.variant, decision.declared) = (None, None);
         decision.action.kind = action.action_type.as_str().into();
         decision.action.risk = action.risk;

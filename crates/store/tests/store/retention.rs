@@ -76,6 +76,7 @@ async fn old_records_are_deleted_and_their_receipts_kept() {
     store.set_retention(&rules()).unwrap();
     until(&store, || count(home.path(), "activity") == 3).await;
     assert_eq!(count(home.path(), "payloads"), 3);
+    assert_eq!(count(home.path(), "touches"), 3);
     assert_eq!(home.look().chains[0].receipts.len(), 9);
 }
 

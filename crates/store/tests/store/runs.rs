@@ -232,6 +232,7 @@ async fn run_changes_are_interleaved_with_record_changes() {
                 assert_eq!((&run.record.id, step.output), (&step.run, None));
                 (number, format!("step {} {}", step.number, step.status.as_str()))
             }
+            LedgerChange::Meeting(_) => panic!("one agent meets nobody"),
         };
         store.read().changes_after(after, limit).unwrap().into_iter().map(name).collect()
     };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use domain::ledger::target::Target;
+use domain::ledger::target::{Access, Target, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -92,7 +92,10 @@ pub(crate) fn started(class: Class) -> CallStart {
         effective: Some(class),
         unverified: false,
         warnings: vec![],
-        target: Target::new("files", "/srv/notes.txt".to_owned()),
+        touches: Touches::reported(
+            Target::new("files", "/srv/notes.txt".to_owned()),
+            Access::of(Some(class)),
+        ),
         trace_id: None,
         arguments: payload(text),
         action: ReceiptAction {

@@ -36,9 +36,18 @@ pub(super) fn row(record: &ActivityRecord, looks: &RecordStyle) -> Vec<String> {
         intent(&record.metadata, looks),
         status(record),
         milliseconds(record.duration_ms),
-        cut(&target(record.target.as_ref()), TARGET_WIDTH),
+        main_target(record),
         record.id.clone(),
     ]
+}
+
+/// Returns the main target, and the number of others.
+fn main_target(record: &ActivityRecord) -> String {
+    let main = cut(&target(record.target.as_ref()), TARGET_WIDTH);
+    match record.targets.len().saturating_sub(1) {
+        0 => main,
+        more => format!("{main} (+{more})"),
+    }
 }
 
 /// Returns the called tool, or the decision and its subject.
@@ -100,10 +109,7 @@ pub(super) fn show(record: &ActivityRecord) -> String {
     let mut parts = vec![general(record)];
     parts.push(section("intent", &intent_fields(metadata)));
     parts.push(section("agent", &agent_fields(&record.agent)));
-    if let Some(target) = &record.target {
-        let lines = [("system", target.system.clone()), ("resource", target.resource.clone())];
-        parts.push(section("target", &lines));
-    }
+    parts.extend(target_section(record));
     parts.push(section("verdict", &verdict_fields(record)));
     parts.push(payload("arguments", record.arguments.as_ref(), metadata.arguments_bytes));
     let response = payload("response", record.response.as_ref(), metadata.response_bytes);
@@ -116,8 +122,21 @@ pub(super) fn show(record: &ActivityRecord) -> String {
     parts.join("\n\n")
 }
 
+/// Lists the targets with their access, and how they were found; if there are none, why.
+fn target_section(record: &ActivityRecord) -> Option<String> {
+    let mut lines = Vec::new();
+    for touch in &record.targets {
+        lines.push((touch.access.as_str(), format!("{} {}", touch.system, touch.resource)));
+    }
+    lines.extend(record.target_basis.as_ref().map(|basis| ("found by", basis.clone())));
+    if record.targets.is_empty() {
+        lines = record.target_basis.iter().map(|basis| ("none", basis.clone())).collect();
+    }
+    (!lines.is_empty()).then(|| section("targets", &lines))
+}
+
 fn general(record: &ActivityRecord) -> String {
-    fields(&[
+    let mut lines = vec![
         ("id", record.id.clone()),
         ("time", record.timestamp.clone()),
         ("type", record.kind.clone()),
@@ -129,7 +148,11 @@ fn general(record: &ActivityRecord) -> String {
         ("request", or_dash(record.request_id.as_deref())),
         ("receipt", or_dash(record.receipt_id.as_deref())),
         ("trace", or_dash(record.metadata.trace_id.as_deref())),
-    ])
+    ];
+    lines
+        .extend(record.joined_to.as_ref().map(|id| ("same call", format!("{id} (counted there)"))));
+    lines.extend(record.joined_from.iter().map(|id| ("same call", id.clone())));
+    fields(&lines)
 }
 
 fn intent_fields(metadata: &CallMetadata) -> [(&'static str, String); 5] {
@@ -197,7 +220,10 @@ mod tests {
             "error_code": "TIMEOUT", "error_message": "too\nlate", "duration_ms": 12.3,
             "timestamp": "2026-02-03T09:08:07.123Z", "session_id": null, "request_id": "7",
             "agent": {"name": "claude#1", "client": "claude", "token": ""},
-            "target": {"system": "fs", "resource": "/a"}, "receipt_id": "urn:receipt:x",
+            "target": {"system": "fs", "resource": "/a"}, "targets": [
+                {"system": "fs", "resource": "/a", "access": "write"},
+                {"system": "fs", "resource": "/b", "access": "read"}],
+            "target_basis": "config", "joined_to": "0198", "receipt_id": "urn:receipt:x",
             "metadata": {"intent": {"operation_type": "write", "data_sensitivity": null,
                 "reason": "why"}, "tool_variant": "call_tool_write",
                 "effective_class": "destructive", "unverified": true, "warnings": ["careful"],
@@ -210,13 +236,14 @@ mod tests {
     #[test]
     fn a_line_says_who_did_what_with_which_intent() {
         let line = "09:08:07  claude#1  fs:drop⟨U+001B⟩[1m  write (destructive)  error TIMEOUT  \
-                    12 ms     fs /a   0197";
+                    12 ms     fs /a (+1)  0197";
         let shown = list(&[record()], &looks(false));
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
         assert!(list(&[record()], &looks(true)).contains("  ● write (destructive)  "));
         let mut undeclared = record();
         undeclared.metadata.intent = None;
         undeclared.target = None;
+        undeclared.targets.clear();
         assert_eq!(row(&undeclared, &looks(true))[3], "-");
         assert_eq!(row(&undeclared, &looks(true))[6], "-");
         assert_eq!(list(&[], &looks(true)), "no matching records");
@@ -226,12 +253,13 @@ mod tests {
     fn a_record_is_shown_in_full_with_control_characters_escaped() {
         let shown = show(&record());
         for part in [
-            "id        0197\n",
-            "receipt   urn:receipt:x\ntrace     t\n",
+            "id         0197\n",
+            "receipt    urn:receipt:x\ntrace      t\n",
             "intent\n  operation    write\n  sensitivity  -\n  reason       why\n  \
              called with  call_tool_write\n  class        destructive (unverified)\n",
             "agent\n  name    claude#1\n",
-            "target\n  system    fs\n  resource  /a\n",
+            "same call  0198 (counted there)\n",
+            "targets\n  write     fs /a\n  read      fs /b\n  found by  config\n",
             "verdict\n  code     TIMEOUT\n  message  too late\n  warning  careful\n",
             "arguments (9 bytes)\n  {\n    \"path\": \"\\u202ea\"\n  }\n",
             "response (5 bytes)\n  cut⟨U+001B⟩\n  off\n  (truncated: the rest was not stored)",

@@ -105,7 +105,7 @@ pub(super) struct OverviewFacts {
     clock_jumps: ClockJumps,
 }
 
-/// How often the clock went back, and ahead by more than a day.
+/// The number of times that the clock went back, and ahead by more than a day.
 #[derive(Serialize)]
 struct ClockJumps {
     back: u64,

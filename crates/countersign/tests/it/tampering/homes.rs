@@ -54,7 +54,7 @@ const COLUMNS: &str = "differ from the signed text";
 const RECORD: &str = "its record differs from the signed text";
 const SIGNATURE: &str = "signature does not match";
 
-const KINDS: [Kind; 56] = [
+const KINDS: [Kind; 60] = [
     // Ends that are cut off.
     kind(
         "the end that no chain names is gone",
@@ -270,7 +270,11 @@ const KINDS: [Kind; 56] = [
         Sql("UPDATE activity SET error_message='it worked' WHERE status='error'"),
         RECORD,
     ),
-    kind("a target has another name", Sql("UPDATE targets SET resource='/srv/b'"), RECORD),
+    kind(
+        "a target has another name",
+        Sql("UPDATE targets SET resource='/srv/b' WHERE target=(SELECT max(target) FROM activity)"),
+        RECORD,
+    ),
     kind("an agent has another name", Sql("UPDATE agents SET name='nobody'"), RECORD),
     kind(
         "a record has another intent",
@@ -286,6 +290,27 @@ const KINDS: [Kind; 56] = [
         "a record has another time",
         Sql("UPDATE activity SET started_us=started_us-5000"),
         RECORD,
+    ),
+    kind(
+        "a record touches nothing any more",
+        Sql("DELETE FROM touches WHERE number=(SELECT number FROM activity WHERE tool='put')"),
+        "differs from the signed text: touches",
+    ),
+    kind(
+        "a write became a read",
+        Sql("UPDATE touches SET who=who-1 WHERE who%4=1"),
+        "differs from the signed text: touches",
+    ),
+    kind(
+        "a record is hidden behind another",
+        Sql("UPDATE activity SET joined=(SELECT id FROM activity WHERE tool='say') \
+             WHERE tool='put'"),
+        "differs from the signed text: joined",
+    ),
+    kind(
+        "a touch was made up",
+        Sql("INSERT INTO touches SELECT target, started_us, who, 9999 FROM touches LIMIT 1"),
+        "1 touches belong to no record",
     ),
     kind(
         "a record denies its receipt",

@@ -85,6 +85,7 @@ fn server_value(key: &str) -> Value {
         "call_timeout" => json!("7s"),
         "max_concurrent" => json!(1),
         "oauth" => json!({"client_id": "evil"}),
+        "targets" => json!({"system": "evil"}),
         other if SERVER.foreign(other).is_some() => json!(["evil"]),
         other => panic!("say here what a found file may do with '{other}'"),
     }

@@ -182,6 +182,11 @@ fn untrusted(mut server: ServerConfig, members: &Section<'_>, report: &mut Repor
     {
         report.ignore(entry, UNTRUSTED);
     }
+    if server.targets.take().is_some()
+        && let Some(entry) = members.get("targets")
+    {
+        report.ignore(entry, UNTRUSTED);
+    }
     server.origin = ServerOrigin::Found;
     server.quarantined = true;
     server.auto_approve = AutoApprove::None;

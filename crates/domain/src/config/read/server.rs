@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use super::super::{AutoApprove, OAuth, ServerConfig, Sharing, Start, ToolRules, Transport, keys};
 use super::report::Report;
 use super::table::{Section, entries, give, set};
-use super::{scalar, transport};
+use super::{scalar, targets, transport};
 use crate::document::{Content, Location, Node, shown};
 
 /// The server name of the built-in tools.
@@ -119,6 +120,7 @@ fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Repor
     });
     give(&mut server.oauth, oauth);
     set(&mut server.pin, members.flag("pin", report));
+    give(&mut server.targets, targets::read(members, report).map(Arc::new));
 }
 
 /// Applies a trusted file's entry to an existing server: its values replace the existing ones,

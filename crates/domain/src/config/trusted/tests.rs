@@ -141,6 +141,7 @@ fn an_entry_without_a_connection_changes_only_its_own_keys() {
             "call_timeout" => json!("7s"),
             "max_concurrent" => json!(1),
             "oauth" => json!({"client_id": "other"}),
+            "targets" => json!({"system": "other"}),
             other => panic!("say here what a trusted file does with '{other}'"),
         };
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

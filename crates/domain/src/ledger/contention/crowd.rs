@@ -2,7 +2,8 @@
 
 use super::edges::{Edges, Site};
 use super::meetings::{CROWD_MAX, Meetings};
-use super::touch::{Doing, Touch};
+use super::touch::Touch;
+use crate::ledger::target::Access;
 
 /// The agents of the current resource, by places assigned anew for every resource.
 pub(super) struct Crowd<R> {
@@ -17,8 +18,16 @@ pub(super) struct Crowd<R> {
 
 pub(super) struct CrowdMember<R> {
     pub(super) latest_us: i64,
-    pub(super) last_read: Option<LastTouch<R>>,
-    pub(super) last_write: Option<LastTouch<R>>,
+    /// The last touch of each access, in the order of `Access::ALL`.
+    pub(super) last: [Option<LastTouch<R>>; ACCESSES],
+}
+
+const ACCESSES: usize = Access::ALL.len();
+
+impl<R: Copy> CrowdMember<R> {
+    pub(super) fn last(&self, access: Access) -> Option<LastTouch<R>> {
+        self.last[access as usize]
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -53,7 +62,7 @@ impl<R: Copy> Crowd<R> {
             self.come_last(place);
             return place;
         }
-        let member = CrowdMember { latest_us: i64::MIN, last_read: None, last_write: None };
+        let member = CrowdMember { latest_us: i64::MIN, last: [None; ACCESSES] };
         if self.members.len() < CROWD_MAX {
             let place = self.members.len();
             self.agents.push(agent);
@@ -84,10 +93,7 @@ impl<R: Copy> Crowd<R> {
         let last = LastTouch { at_us: touch.at_us, turn: self.turn, record: touch.record };
         let member = &mut self.members[place];
         member.latest_us = touch.at_us;
-        match touch.doing {
-            Doing::Read => member.last_read = Some(last),
-            Doing::Write => member.last_write = Some(last),
-        }
+        member.last[touch.access as usize] = Some(last);
     }
 
     pub(super) fn leave_all(&mut self, site: Site<'_>, edges: &mut Edges<R>) {

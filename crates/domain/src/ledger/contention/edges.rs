@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use super::closest::Closest;
+use super::closest::{Closest, ClosestLists};
+use super::edge_id::EdgeId;
 use super::graph::{AgentNode, Edge};
 use super::meeting::Meeting;
 use super::touch::ContentionKind;
@@ -14,6 +15,8 @@ use super::touch::ContentionKind;
 pub(super) struct Site<'a> {
     pub(super) number: u64,
     pub(super) resource: &'a Arc<str>,
+    /// The container that one of the agents touched in place of the resource.
+    pub(super) container: Option<&'a Arc<str>>,
 }
 
 /// Two agents, by their numbers.
@@ -34,6 +37,8 @@ pub(super) struct Edges<R> {
 struct Bond<R> {
     pair: AgentPair,
     kind: ContentionKind,
+    /// One agent touched a container, the other its contents.
+    is_within: bool,
     whole: Meeting<R>,
     closest: Closest<R>,
 }
@@ -52,15 +57,15 @@ impl<R: Copy> Edges<R> {
         site: Site<'_>,
         meeting: &Meeting<R>,
     ) {
-        let bond = self.bond(pair, kind, meeting);
-        bond.closest.add(site.number, site.resource, meeting);
+        let bond = self.bond(pair, (kind, site.container.is_some()), meeting);
+        bond.closest.add(site, meeting);
     }
 
     /// Returns the edge between two agents after adding meetings to it.
     fn bond(
         &mut self,
         pair: AgentPair,
-        kind: ContentionKind,
+        (kind, is_within): (ContentionKind, bool),
         meetings: &Meeting<R>,
     ) -> &mut Bond<R> {
         let AgentPair { from, to } = pair;
@@ -70,10 +75,12 @@ impl<R: Copy> Edges<R> {
             (from.min(to), from.max(to))
         };
         // Thirty bits per agent; more agents would not fit into memory either.
-        let place = u64::from(low) << 34 | u64::from(high) << 4 | kind as u64;
+        let place =
+            u64::from(low) << 34 | u64::from(high) << 4 | u64::from(is_within) << 3 | kind as u64;
         let bond = self.edges.entry(place).or_insert_with(|| Bond {
             pair,
             kind,
+            is_within,
             whole: Meeting { count: 0, ..*meetings },
             closest: Closest::default(),
         });
@@ -96,10 +103,11 @@ impl<R: Copy> Edges<R> {
             let pair = AgentPair { from: number(edge.pair.from), to: number(edge.pair.to) };
             // Its turns were counted separately; at equal times, the earlier resource was first.
             let whole = Meeting { first_turn: u64::MAX, ..edge.whole };
-            self.bond(pair, edge.kind, &whole).closest.follow(edge.closest);
+            self.bond(pair, (edge.kind, edge.is_within), &whole).closest.follow(edge.closest);
         }
     }
 
+    /// Returns the edges, which get their ids once they are chosen.
     pub(super) fn publish(
         self,
         system: String,
@@ -107,15 +115,17 @@ impl<R: Copy> Edges<R> {
     ) -> impl Iterator<Item = Edge<R>> {
         let name = |agent: u32| nodes[agent as usize].agent.clone();
         self.edges.into_values().map(move |bond| {
-            let Bond { pair, kind, whole, closest } = bond;
+            let Bond { pair, kind, whole, closest, .. } = bond;
             let resources_total = closest.total;
-            let (resources, records) = closest.lists(kind);
+            let ClosestLists { resources, containers, records } = closest.lists(kind);
             Edge {
+                id: EdgeId::default(),
                 from: name(pair.from),
                 to: name(pair.to),
                 kind,
                 system: system.clone(),
                 resources,
+                containers,
                 resources_total,
                 meetings: whole.count,
                 first: whole.first_us,

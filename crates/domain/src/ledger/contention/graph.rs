@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
+use super::edge_id::EdgeId;
 use super::touch::ContentionKind;
 
 /// Limits on an edge's lists; the counts next to them give the totals.
@@ -30,6 +31,8 @@ pub struct AgentNode {
     pub calls: u64,
     pub reads: u64,
     pub writes: u64,
+    /// Touches of which the access is unknown.
+    pub unknown: u64,
     pub resources: u64,
 }
 
@@ -37,6 +40,8 @@ pub struct AgentNode {
 /// within the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge<R> {
+    /// The same for these agents, this kind and this system, whenever they meet.
+    pub id: EdgeId,
     /// The agent that came first at the first meeting; in a stale read, the agent whose content was
     /// outdated.
     pub from: String,
@@ -45,6 +50,10 @@ pub struct Edge<R> {
     pub system: String,
     /// Closest meetings first.
     pub resources: Vec<Arc<str>>,
+    /// The container of each resource, if one agent touched that and the other its contents;
+    /// otherwise empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Arc<str>>,
     pub resources_total: u64,
     pub meetings: u64,
     #[serde(serialize_with = "moment")]
@@ -62,10 +71,17 @@ impl<R> Graph<R> {
         nodes.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.agent.cmp(&b.agent)));
         nodes.truncate(NODES_MAX);
         edges.sort_by(|a, b| {
-            (a.kind, b.meetings, &a.from, &a.to, &a.system)
-                .cmp(&(b.kind, a.meetings, &b.from, &b.to, &b.system))
+            (a.kind, b.meetings, &a.from, &a.to, &a.system, a.is_within()).cmp(&(
+                b.kind,
+                a.meetings,
+                &b.from,
+                &b.to,
+                &b.system,
+                b.is_within(),
+            ))
         });
         edges.truncate(EDGES_MAX);
+        edges.iter_mut().for_each(|edge| edge.id = edge.own_id());
         Graph { nodes, nodes_total, edges, edges_total }
     }
 
@@ -79,7 +95,14 @@ impl<R> Graph<R> {
 
 impl AgentNode {
     pub(super) fn new(agent: &str) -> AgentNode {
-        AgentNode { agent: agent.to_owned(), calls: 0, reads: 0, writes: 0, resources: 0 }
+        AgentNode {
+            agent: agent.to_owned(),
+            calls: 0,
+            reads: 0,
+            writes: 0,
+            unknown: 0,
+            resources: 0,
+        }
     }
 
     /// Adds the same agent's activity on other resources.
@@ -87,18 +110,36 @@ impl AgentNode {
         self.calls += other.calls;
         self.reads += other.reads;
         self.writes += other.writes;
+        self.unknown += other.unknown;
         self.resources += other.resources;
     }
 }
 
 impl<R> Edge<R> {
+    /// Computes the id.
+    pub(super) fn own_id(&self) -> EdgeId {
+        EdgeId::of([&self.from, &self.to], self.kind, &self.system, self.is_within())
+    }
+
+    /// Reports whether one agent touched a container, and the other its contents.
+    fn is_within(&self) -> bool {
+        !self.containers.is_empty()
+    }
+
+    /// Returns how many of the records are of one meeting.
+    pub fn records_per_meeting(&self) -> usize {
+        records_of(self.kind)
+    }
+
     fn with_records<S>(self, name: &mut impl FnMut(R) -> S) -> Edge<S> {
         Edge {
+            id: self.id,
             from: self.from,
             to: self.to,
             kind: self.kind,
             system: self.system,
             resources: self.resources,
+            containers: self.containers,
             resources_total: self.resources_total,
             meetings: self.meetings,
             first: self.first,
@@ -107,6 +148,10 @@ impl<R> Edge<R> {
             records: self.records.into_iter().map(name).collect(),
         }
     }
+}
+
+pub(super) fn records_of(kind: ContentionKind) -> usize {
+    if kind == ContentionKind::StaleRead { 3 } else { 2 }
 }
 
 /// Formats a time as the API does everywhere.

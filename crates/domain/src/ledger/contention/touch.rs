@@ -2,12 +2,7 @@
 
 use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Doing {
-    Read,
-    Write,
-}
+use crate::ledger::target::Access;
 
 /// Ordered from worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -17,15 +12,18 @@ pub enum ContentionKind {
     StaleRead,
     WriteWrite,
     ReadWrite,
+    /// The access of one or both is unknown, so that there may have been a write.
+    Unknown,
     /// Not contention; shown only on request.
     ReadRead,
 }
 
 impl ContentionKind {
-    pub const ALL: [ContentionKind; 4] = [
+    pub const ALL: [ContentionKind; 5] = [
         ContentionKind::StaleRead,
         ContentionKind::WriteWrite,
         ContentionKind::ReadWrite,
+        ContentionKind::Unknown,
         ContentionKind::ReadRead,
     ];
 
@@ -34,7 +32,19 @@ impl ContentionKind {
             ContentionKind::StaleRead => "stale-read",
             ContentionKind::WriteWrite => "write-write",
             ContentionKind::ReadWrite => "read-write",
+            ContentionKind::Unknown => "unknown",
             ContentionKind::ReadRead => "read-read",
+        }
+    }
+
+    /// Returns what the agents did, in plain words.
+    pub fn words(self) -> &'static str {
+        match self {
+            ContentionKind::StaleRead => "wrote after an outdated read",
+            ContentionKind::WriteWrite => "both wrote",
+            ContentionKind::ReadWrite => "one read, the other wrote",
+            ContentionKind::Unknown => "one or both may have written",
+            ContentionKind::ReadRead => "both only read",
         }
     }
 
@@ -42,11 +52,15 @@ impl ContentionKind {
         ContentionKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    pub(super) fn of(first: Doing, second: Doing) -> ContentionKind {
+    /// Returns the kind of two touches, whichever came first.
+    pub fn of(first: Access, second: Access) -> ContentionKind {
         match (first, second) {
-            (Doing::Write, Doing::Write) => ContentionKind::WriteWrite,
-            (Doing::Read, Doing::Write) | (Doing::Write, Doing::Read) => ContentionKind::ReadWrite,
-            (Doing::Read, Doing::Read) => ContentionKind::ReadRead,
+            (Access::Write, Access::Write) => ContentionKind::WriteWrite,
+            (Access::Read, Access::Write) | (Access::Write, Access::Read) => {
+                ContentionKind::ReadWrite
+            }
+            (Access::Read, Access::Read) => ContentionKind::ReadRead,
+            (Access::Unknown, _) | (_, Access::Unknown) => ContentionKind::Unknown,
         }
     }
 }
@@ -60,7 +74,7 @@ pub struct AgentNumber(pub(super) u32);
 #[derive(Clone, Copy, Debug)]
 pub struct Touch<R> {
     pub agent: AgentNumber,
-    pub doing: Doing,
+    pub access: Access,
     pub at_us: i64,
     pub record: R,
 }

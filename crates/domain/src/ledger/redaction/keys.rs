@@ -426,6 +426,11 @@ impl KeyKind {
     }
 }
 
+/// Reports whether every value of the key is secret, whatever it looks like.
+pub(super) fn names_secret(key: &str) -> bool {
+    key.len() <= KEY_BYTES_MAX && builtin(&snake(key)) == Some(KeyKind::Secret)
+}
+
 fn builtin(key: &str) -> Option<KeyKind> {
     let mut key = key;
     loop {

@@ -1,5 +1,8 @@
 //! The targets of calls, as tables and as properties.
 
+mod forms;
+mod scored;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 

@@ -1,11 +1,17 @@
 //! Normalizes URIs and removes everything before the `@`.
 
+/// Longer text is data. What is left of it without userinfo would not fit a record either.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
 /// Normalizes a URI: scheme and host in lowercase; no query, fragment, userinfo, default port or
 /// trailing slash. Percent-encoding stays: `a%2Fb` is not `a/b`. Returns `None` if nothing is left,
 /// or if the port is not a number (the "host" may then be a user and the "port" the start of a
 /// password).
 pub(super) fn canonical(text: &str) -> Option<String> {
     let text = text.split(['?', '#']).next().unwrap_or_default().trim();
+    if text.len() > TEXT_BYTES_MAX {
+        return None;
+    }
     let whole = match split(text) {
         Some(parts) => parts.canonical()?,
         None => without_userinfo(text),

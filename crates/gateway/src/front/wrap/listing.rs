@@ -2,10 +2,10 @@
 //! responses to its client.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use domain::catalog::{Listing, Server};
+use domain::catalog::{Listing, PlanSource, Server};
 use domain::config::ToolRules;
 use domain::policy::ServerRules;
 use domain::tool::Source;
@@ -28,6 +28,8 @@ pub(super) struct Listings {
     publisher: Publisher,
     name: Arc<str>,
     rules: Arc<ServerRules>,
+    /// The name that the server gives itself.
+    info: OnceLock<String>,
     state: Mutex<ListState>,
     known: watch::Sender<bool>,
 }
@@ -56,11 +58,19 @@ impl Listings {
             publisher: gateway.shared.catalogs.publisher(name),
             name: name.clone(),
             rules,
+            info: OnceLock::new(),
             state: Mutex::default(),
             known: watch::Sender::new(false),
         };
         listings.publish(UpstreamState::Connecting, Vec::new());
         listings
+    }
+
+    /// Sets the name that the server gives itself, before it lists anything.
+    pub(super) fn set_info(&self, info: Option<String>) {
+        if let Some(info) = info {
+            let _ = self.info.set(info);
+        }
     }
 
     /// Marks the next response to this id as a list.
@@ -148,7 +158,11 @@ impl Listings {
     fn publish(&self, state: UpstreamState, definitions: Vec<Raw>) {
         let is_known = state == UpstreamState::Ready;
         let source = Source::Mcp(self.name.clone());
-        let listing = Arc::new(Listing::new(&source, definitions));
+        let plans = PlanSource {
+            mapping: self.rules.targets.clone(),
+            ..PlanSource::new(&self.name, self.info.get().map(String::as_str))
+        };
+        let listing = Arc::new(Listing::new(&source, definitions).planned(&plans));
         let server = Server::new(self.name.clone(), "stdio", self.rules.clone(), state, listing);
         self.publisher.publish(server);
         if is_known {

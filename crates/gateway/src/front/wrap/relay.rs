@@ -11,7 +11,7 @@ use mcp::limits::CLIENT_NAME_BYTES_MAX;
 use mcp::lines::{Line, LineReader};
 use mcp::message::{BadFrame, Frame, Message, Request, Response};
 use mcp::version::Version;
-use mcp::{ErrorObject, Id};
+use mcp::{ErrorObject, Id, handshake};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
@@ -23,12 +23,14 @@ use crate::Gateway;
 use crate::front::wrap::batches::Batches;
 use crate::front::wrap::in_flight::{CallsInFlight, Handover};
 use crate::front::wrap::listing::Listings;
+use crate::place::{ClientRoots, ServerPlace};
 
 /// A server to be wrapped.
 pub struct WrappedServer {
     pub name: Arc<str>,
     pub rules: Arc<ServerRules>,
     pub caller: Arc<Caller>,
+    pub place: ServerPlace,
 }
 
 /// The relay between client and server.
@@ -38,6 +40,8 @@ pub(super) struct Relay {
     pub(super) caller: Arc<Caller>,
     pub(super) session: Arc<str>,
     pub(super) client: OnceLock<Arc<str>>,
+    place: ServerPlace,
+    noted: Mutex<NotedRequests>,
     to_client: Outlet,
     to_server: Outlet,
     pub(super) calls: CallsInFlight,
@@ -49,6 +53,15 @@ pub(super) struct Relay {
     pub(super) listings: Listings,
     pub(super) running: TaskTracker,
     pub(super) server_ended: CancellationToken,
+}
+
+/// Requests whose responses the gate reads on their way.
+#[derive(Default)]
+struct NotedRequests {
+    /// The client's `initialize`.
+    hello: Option<Id>,
+    /// The server's last request for the client's roots.
+    roots: Option<Id>,
 }
 
 impl Relay {
@@ -65,6 +78,8 @@ impl Relay {
             caller: server.caller,
             session: uuid::Uuid::now_v7().to_string().into(),
             client: OnceLock::new(),
+            place: server.place,
+            noted: Mutex::default(),
             to_client: Outlet::new(to_client),
             to_server: Outlet::new(to_server),
             calls: CallsInFlight::default(),
@@ -157,7 +172,10 @@ impl Relay {
                     _ => {}
                 }
             }
-            Message::Response(_) => self.send_server(line).await,
+            Message::Response(response) => {
+                self.note_roots(&response);
+                self.send_server(line).await;
+            }
         }
         Ok(())
     }
@@ -200,8 +218,14 @@ impl Relay {
                     self.list().await;
                 }
             }
-            // Requests to the client, and anything else a server may print.
-            Ok(Frame::Single(Message::Request(_)) | Frame::Batch(_)) | Err(_) => {
+            Ok(Frame::Single(Message::Request(request))) => {
+                if request.method == "roots/list" {
+                    self.noted().roots = Some(request.id);
+                }
+                self.send_client(line).await;
+            }
+            // Anything else a server may print.
+            Ok(Frame::Batch(_)) | Err(_) => {
                 self.send_client(line).await;
             }
         }
@@ -229,6 +253,11 @@ impl Relay {
                 self.send_server(next).await;
             }
             return;
+        }
+        if let Ok(result) = &response.outcome
+            && self.noted().hello.take_if(|hello| *hello == *id).is_some()
+        {
+            self.listings.set_info(handshake::server_name(result));
         }
         if let Ok(result) = &response.outcome
             && let Some(shown) = self.listings.take_clients(id, result)
@@ -263,7 +292,21 @@ impl Relay {
         self.send_server(request).await;
     }
 
+    /// Notes the folder that the client names to the server.
+    fn note_roots(&self, response: &Response) {
+        let Response { id: Some(id), outcome: Ok(answer) } = response else { return };
+        if self.noted().roots.take_if(|roots| *roots == *id).is_some() {
+            let place = self.place.clone().with_roots(ClientRoots::of_answer(answer));
+            self.gateway.shared.registry.set_place(&self.name, place);
+        }
+    }
+
+    fn noted(&self) -> MutexGuard<'_, NotedRequests> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn note_client(&self, request: &Request) {
+        self.noted().hello = Some(request.id.clone());
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Params {

@@ -66,7 +66,8 @@ impl Keeper {
         match self.publisher.published(&self.session, &tools) {
             Some(published) => published,
             None => {
-                let offer = Offer { tools: ToolList::New(tools), extras: Extras::default() };
+                let info = self.lister.welcome.server_name().map(Into::into);
+                let offer = Offer { tools: ToolList::New(tools), extras: Extras::default(), info };
                 self.reviewer.review(offer, ListScope::Own).await.listing
             }
         }

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use domain::ledger::target::Access;
 use receipt::Hash;
 use receipt::chain::{ChainExpectation, verify};
 
 use super::*;
 use crate::Store;
+use crate::read::contention::ContentionFilter;
 use crate::read::{Page, Reader, ReceiptFilter, RecordFilter, RunFilter};
 use crate::record::tests::started;
 use crate::record::{CallEnd, Entry, Payload, ReceiptChoice, RecordStatus};
@@ -41,15 +43,14 @@ async fn first(home: &Path) {
     db.execute_batch(FIRST).unwrap();
     db.pragma_update(None, "user_version", 1).unwrap();
     db.execute("ATTACH ?1 AS new", [new.to_str().unwrap()]).unwrap();
-    for table in ["receipts", "agents", "targets", "activity", "payloads", "settings"] {
-        db.execute(&format!("INSERT INTO {table} SELECT * FROM new.{table}"), []).unwrap();
+    for table in ["receipts", "agents", "targets", "activity", "payloads", "settings", "chains"] {
+        // Later versions have more columns.
+        let mut columns = db.prepare(&format!("PRAGMA main.table_info({table})")).unwrap();
+        let names = columns.query_map([], |row| row.get::<_, String>(1)).unwrap();
+        let names = names.map(Result::unwrap).collect::<Vec<_>>().join(", ");
+        let copy = format!("INSERT INTO {table} ({names}) SELECT {names} FROM new.{table}");
+        db.execute(&copy, []).unwrap();
     }
-    db.execute(
-        "INSERT INTO chains SELECT chain, chain_id, opened_at, pid, key, status, filed, preceding
-         FROM new.chains",
-        [],
-    )
-    .unwrap();
     drop(db);
     fs::remove_file(new).unwrap();
 }
@@ -63,6 +64,14 @@ fn assert_kept(reader: &Reader, key: &receipt::PublicKey) {
     let activity = reader.activity(&RecordFilter::default(), &Page::first(10)).unwrap();
     assert_eq!(activity.records.len(), 1);
     assert_eq!(activity.records[0].id, started().id);
+    let touches = &activity.records[0].targets;
+    assert_eq!(touches.len(), 1, "made from the record's target");
+    assert_eq!((&*touches[0].resource, touches[0].access), ("/a", Access::Unknown));
+    let by_target =
+        RecordFilter { target_resource: Some("/a".to_owned()), ..RecordFilter::default() };
+    assert_eq!(reader.activity(&by_target, &Page::first(10)).unwrap().total.count(), 1);
+    let graph = reader.contention(&ContentionFilter::default()).unwrap();
+    assert_eq!((graph.nodes_total, graph.nodes[0].unknown), (1, 1));
     let receipts = reader.receipts(&ReceiptFilter::default(), &Page::first(10)).unwrap();
     let mut texts: Vec<_> = receipts.receipts.into_iter().map(|receipt| receipt.text).collect();
     texts.reverse();

@@ -20,8 +20,8 @@ pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activit
     activity.status, agents.name, agents.client, agents.token, targets.system, targets.resource, \
     activity.started_us, activity.unverified, activity.number";
 
-const FIRST: usize = 2 + columns::COUNT;
-const STATUS: usize = FIRST + 15;
+pub(super) const FIRST: usize = 2 + columns::COUNT;
+pub(super) const STATUS: usize = FIRST + 15;
 const STARTED: usize = FIRST + 21;
 
 /// The words of a receipt whose record is gone.
@@ -31,7 +31,7 @@ pub(super) const MISSING: &str = "its record is missing from activity";
 pub(super) const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
 
 /// The token of events from outside, whose receipts name the agent as the sender does.
-const EVENTS: &str = "events";
+pub(super) const EVENTS: &str = "events";
 
 /// Records that are never deleted for their number: fewer than this are kept whatever the limits.
 const KEPT_AT_LEAST: i64 = 1_000;
@@ -189,11 +189,14 @@ fn differing_texts(
     if text(row, FIRST + 14)? != receipt["id"].as_str() {
         found.push("receipt_id");
     }
+    let is_own = token != EVENTS;
     let is_interrupted = runtime["interrupted"] == true;
-    if !is_outcome(text(row, STATUS)?, member(outcome, "status"), is_interrupted) {
+    // The record of an announced call takes the outcome of the call.
+    let is_announced = !is_own && member(outcome, "status") == "pending";
+    let status = text(row, STATUS)?;
+    if !is_announced && !is_outcome(status, member(outcome, "status"), is_interrupted) {
         found.push("status");
     }
-    let is_own = token != EVENTS;
     let (name, client) = (text(row, FIRST + 16)?, text(row, FIRST + 17)?);
     let is_agent = name.unwrap_or_default() == of("agent_id")
         && client.unwrap_or_default() == member(issuer, "name");

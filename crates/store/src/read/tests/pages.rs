@@ -125,6 +125,7 @@ async fn changes_are_ordered_and_a_call_reappears_when_it_ends() {
                 (record.id, record.status)
             }
             LedgerChange::Run(_) | LedgerChange::Step(..) => panic!("nothing runs"),
+            LedgerChange::Meeting(_) => panic!("one agent meets nobody"),
         };
         changes.map(record).collect()
     };

@@ -29,8 +29,8 @@ fn filters() -> Vec<(&'static str, &'static str, RecordFilter)> {
             "agent's sessions",
             RecordFilter { agent: text("claude-code"), ..none() },
         ),
-        ("activity_target", "system", RecordFilter { target_system: text("files"), ..none() }),
-        ("activity_target", "resource", RecordFilter { target_resource: text("/a"), ..none() }),
+        ("touches", "system", RecordFilter { target_system: text("files"), ..none() }),
+        ("touches", "resource", RecordFilter { target_resource: text("/a"), ..none() }),
         ("activity_tool", "server", RecordFilter { server: text("github"), ..none() }),
         ("activity_tool", "tool", RecordFilter { tool: text("get_issue"), ..none() }),
         ("activity_session", "session", RecordFilter { session_id: text("s1"), ..none() }),
@@ -46,7 +46,7 @@ fn filters() -> Vec<(&'static str, &'static str, RecordFilter)> {
             RecordFilter { server: text("github"), tool: text("get_issue"), ..none() },
         ),
         (
-            "activity_target",
+            "touches",
             "target",
             RecordFilter { target_system: text("files"), target_resource: text("/a"), ..none() },
         ),
@@ -99,6 +99,10 @@ fn a_single_filter_is_counted_in_its_index() {
         }
         let search = filter.search(&rig.db, Effort::USUAL).unwrap();
         let Some(search) = search else { continue };
+        if matches!(name, "system" | "resource" | "target") {
+            assert_eq!(search.known_total, Some(1), "{name} is counted among the touches");
+            continue;
+        }
         let plan = plan(&rig, &search.conditions.select("COUNT(*)", &search.from, ""), &search, 0);
         assert!(plan.contains("COVERING INDEX activity_"), "{name}: {plan}");
     }
@@ -128,7 +132,7 @@ fn touches_come_from_their_index_in_order() {
     let search = RecordFilter::default().search(&rig.db, Effort::USUAL).unwrap().unwrap();
     for (sql, values) in [(TOUCHES, 1), (TOUCHES_BETWEEN, 3)] {
         let plan = plan(&rig, sql, &search, values);
-        assert!(plan.contains("COVERING INDEX activity_target"), "{plan}");
+        assert!(plan.contains("SEARCH touches USING PRIMARY KEY"), "{plan}");
         assert!(!plan.contains("B-TREE"), "{plan}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::config::Ledger;
-use domain::ledger::target::Target;
+use domain::ledger::target::{Access, Target, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -122,6 +122,13 @@ pub(super) fn insert(db: &Connection, number: usize, row: &Row) {
         ],
     )
     .unwrap();
+    db.execute(
+        "INSERT INTO touches (target, started_us, who, number)
+         SELECT target, started_us, agent * 4 + (effective_class IS NOT 'read'), number
+         FROM activity WHERE number = ?1 AND target IS NOT NULL",
+        [number],
+    )
+    .unwrap();
 }
 
 /// Returns a call as the pipeline passes it.
@@ -148,7 +155,10 @@ pub(super) fn call(id: &str, agent: &str, class: Class, resource: &str, second: 
         effective: Some(class),
         unverified: true,
         warnings: vec!["readOnlyHint".to_owned()],
-        target: Target::new("files", resource.to_owned()),
+        touches: Touches::reported(
+            Target::new("files", resource.to_owned()),
+            Access::of(Some(class)),
+        ),
         trace_id: Some("4bf9".to_owned()),
         arguments: Payload {
             bytes: 9,

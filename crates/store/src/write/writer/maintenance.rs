@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Writer;
+use crate::database::change;
 use crate::database::lock::Lock;
 use crate::error::StoreError;
-use crate::limits::{RETENTION_EVERY, RETENTION_PAUSE, RETENTION_REST_MAX};
+use crate::limits::{FILE_MAX, RETENTION_EVERY, RETENTION_PAUSE, RETENTION_REST_MAX, UNMADE_AFTER};
 use crate::state;
 use crate::upkeep::retention::RetentionStep;
 use crate::upkeep::{expiry, tally};
@@ -16,6 +17,7 @@ use crate::write::chain::filed_end_of;
 use crate::write::compose;
 use crate::write::filing::Consequence;
 use crate::write::heads;
+use crate::write::joining;
 use crate::write::recovery;
 use crate::write::schedule::Upkeep;
 
@@ -78,7 +80,18 @@ impl Writer {
                 self.work.uncovered_since.get_or_insert_with(Instant::now);
             }
             state::end_lost_runs(&self.db, &self.writers)?;
+            self.end_unmade_calls()?;
             self.recovered_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Ends calls that an event announced and that were never made.
+    fn end_unmade_calls(&mut self) -> Result<(), StoreError> {
+        let unmade = SignedDuration::try_from(UNMADE_AFTER).unwrap_or(SignedDuration::MAX);
+        let before = Timestamp::now().checked_sub(unmade).unwrap_or(Timestamp::MIN);
+        if joining::end_unmade(&self.db, before.as_microsecond(), FILE_MAX)? > 0 {
+            self.changes.send_replace(change::latest(&self.db)?);
         }
         Ok(())
     }

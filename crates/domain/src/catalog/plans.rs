@@ -1,0 +1,142 @@
+//! The plans of a server's tools, compiled when they are listed: how the resources of their calls
+//! are named, and what their names say about reading and writing.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::ledger::target::{Access, TargetMapping, TargetPlan, ToolShape};
+use crate::tool::Tool;
+
+/// The part of a server that its tools' plans depend on. None of it is a matter of trust.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanSource {
+    /// The name in the config.
+    pub server: Arc<str>,
+    /// The name that the server gives itself, if it is known.
+    pub info: Option<Arc<str>>,
+    /// The operator's mapping.
+    pub mapping: Option<Arc<TargetMapping>>,
+}
+
+/// The plan of one tool.
+#[derive(Clone, Debug)]
+pub struct ToolPlan {
+    pub targets: TargetPlan,
+    /// The access that the tool's name suggests.
+    pub verb: Access,
+}
+
+/// The plans of all tools of a list, in its order.
+#[derive(Default)]
+pub(super) struct ToolPlans {
+    source: PlanSource,
+    plans: Vec<ToolPlan>,
+}
+
+impl PlanSource {
+    pub fn new(server: &Arc<str>, info: Option<&str>) -> PlanSource {
+        PlanSource { server: server.clone(), info: info.map(Into::into), mapping: None }
+    }
+}
+
+impl ToolPlan {
+    fn compile(source: &PlanSource, tool: &Tool) -> ToolPlan {
+        ToolPlan::of(source, &tool.name, &properties(tool.input_schema_json()))
+    }
+
+    /// Returns the plan of a tool that is in no list, from its name and those of its arguments.
+    pub fn by_names(source: &PlanSource, tool: &str, arguments: &Map<String, Value>) -> ToolPlan {
+        let properties = arguments.keys().map(|name| (name.clone(), Value::Object(Map::new())));
+        ToolPlan::of(source, tool, &properties.collect())
+    }
+
+    fn of(source: &PlanSource, tool: &str, properties: &Map<String, Value>) -> ToolPlan {
+        let (server, info) = (&*source.server, source.info.as_deref());
+        let shape = ToolShape { server, info, tool, properties };
+        ToolPlan {
+            targets: TargetPlan::compile(&shape, source.mapping.as_deref()),
+            verb: Access::of_name(tool),
+        }
+    }
+}
+
+impl ToolPlans {
+    pub(super) fn compile(source: &PlanSource, tools: &[Arc<Tool>]) -> ToolPlans {
+        let plans = tools.iter().map(|tool| ToolPlan::compile(source, tool)).collect();
+        ToolPlans { source: source.clone(), plans }
+    }
+
+    pub(super) fn source(&self) -> &PlanSource {
+        &self.source
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&ToolPlan> {
+        self.plans.get(place)
+    }
+}
+
+/// Returns the properties of an input schema; none if it has none that can be read.
+pub(super) fn properties(schema: Option<&str>) -> Map<String, Value> {
+    #[derive(Deserialize)]
+    struct InputSchema {
+        #[serde(default)]
+        properties: Map<String, Value>,
+    }
+    let schema = schema.and_then(|schema| serde_json::from_str::<InputSchema>(schema).ok());
+    schema.map(|schema| schema.properties).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::super::Listing;
+    use super::*;
+    use crate::policy::ApprovalState;
+    use crate::tool::Source;
+
+    fn listing(definitions: &[&str]) -> Listing {
+        let raw = |text: &&str| RawValue::from_string((*text).to_owned()).unwrap();
+        let definitions = definitions.iter().map(raw).collect();
+        Listing::reviewed(&Source::Mcp("s".into()), definitions, |_| ApprovalState::Pending)
+    }
+
+    #[test]
+    fn every_listed_tool_has_a_plan_whatever_its_schema_and_approval() {
+        let source = PlanSource::new(&"s".into(), Some("info"));
+        let planned = listing(&[
+            r#"{"name":"get_a","inputSchema":{"type":"object","properties":{"id":{}}}}"#,
+            r#"{"name":"b","inputSchema":true}"#,
+            r#"{"name":"delete_c","inputSchema":{"properties":[1]}}"#,
+            r#"{"name":"d"}"#,
+        ])
+        .planned(&source);
+        for (name, verb) in [
+            ("get_a", Access::Read),
+            ("b", Access::Unknown),
+            ("delete_c", Access::Write),
+            ("d", Access::Unknown),
+        ] {
+            assert_eq!(planned.plan(name).map(|plan| plan.verb), Some(verb), "{name}");
+        }
+        assert!(planned.plan("e").is_none());
+        let reviewed = planned.review(|_| ApprovalState::Approved).unwrap();
+        assert!(reviewed.plan("d").is_some(), "an approval keeps the plans");
+    }
+
+    #[test]
+    fn plans_are_compiled_anew_only_for_another_source() {
+        let (server, other): (Arc<str>, Arc<str>) = ("s".into(), "t".into());
+        let source = PlanSource::new(&server, None);
+        let planned = listing(&[r#"{"name":"d"}"#]).planned(&source);
+        assert!(planned.planned_anew(&source).is_none());
+        for changed in [PlanSource::new(&server, Some("x")), PlanSource::new(&other, None)] {
+            let anew = planned.planned_anew(&changed).unwrap();
+            assert_eq!((anew.plan_source(), anew.hash()), (&changed, planned.hash()));
+            assert_eq!(anew.approval("d"), Some(ApprovalState::Pending));
+        }
+        assert!(listing(&[r#"{"name":"d"}"#]).plan("d").is_none(), "not planned yet");
+    }
+}

@@ -1,0 +1,315 @@
+//! One spelling for one thing: ids, kinds, files of this machine and addresses.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use super::{CallPlace, Target, clean, is_break, of_file, uri};
+use crate::ledger::redaction::is_secret_key;
+
+/// The system of addresses, whichever tool reaches them.
+pub(super) const WEB: &str = "web";
+
+/// Schemes whose addresses mean the same to everyone. Others, such as `memo://`, are a server's own.
+const SHARED_SCHEMES: &[&str] =
+    &["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "s3", "gs"];
+
+/// Longer addresses are data.
+const ADDRESS_BYTES_MAX: usize = 8192;
+
+/// Hexadecimal digits that stand for a query.
+const QUERY_DIGITS: usize = 12;
+
+/// Parameters that say where a visitor came from, not what the address shows.
+const TRACKING: &[&str] = &[
+    "_ga",
+    "_gl",
+    "dclid",
+    "fbclid",
+    "gad_source",
+    "gbraid",
+    "gclid",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "msclkid",
+    "si",
+    "twclid",
+    "wbraid",
+    "yclid",
+];
+
+/// Beginnings of families of parameters that track a visitor or sign an address.
+const FAMILIES: &[&str] = &["utm_", "mtm_", "hsa_", "x-amz-", "x-goog-", "session"];
+
+/// Parameters that carry a login or a signature, beside those whose values are always redacted.
+const CREDENTIAL: &[&str] = &["auth", "key", "sid", "sig", "signature"];
+
+/// Parameters that are a login only together: the answer of an authorization server.
+const AUTHORIZATION: [&str; 2] = ["code", "state"];
+
+/// Returns the canonical form of an id: a UUID without dashes in lower case, an issue key such as
+/// `SHOP-12` in upper case, escapes decoded, no trailing slash.
+pub(super) fn id(text: &str) -> Cow<'_, str> {
+    let plain = value(text);
+    if is_issue_key(&plain) { Cow::Owned(plain.to_ascii_uppercase()) } else { plain }
+}
+
+/// Returns the canonical form of a value that is not an issue key: `api-0` is the name of a pod.
+pub(super) fn value(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    if let Some(uuid) = uuid(text) {
+        return Cow::Owned(uuid);
+    }
+    let decoded = if text.contains("://") { None } else { unescaped(text) };
+    match decoded {
+        Some(decoded) => Cow::Owned(without_slash(&decoded).to_owned()),
+        None => Cow::Borrowed(without_slash(text)),
+    }
+}
+
+fn without_slash(text: &str) -> &str {
+    let trimmed = text.trim_end_matches('/');
+    if trimmed.is_empty() { text } else { trimmed }
+}
+
+/// Returns the 32 digits of a UUID.
+pub(super) fn uuid(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let dashed = bytes.len() == 36;
+    if !dashed && bytes.len() != 32 {
+        return None;
+    }
+    let is_dash = |at: usize| dashed && matches!(at, 8 | 13 | 18 | 23);
+    let fits = bytes
+        .iter()
+        .enumerate()
+        .all(|(at, byte)| if is_dash(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() });
+    fits.then(|| text.replace('-', "").to_ascii_lowercase())
+}
+
+/// Reports whether text has the form of an issue key: `SHOP-12`.
+pub(super) fn is_issue_key(text: &str) -> bool {
+    let Some((project, number)) = text.split_once('-') else {
+        return false;
+    };
+    (2..=10).contains(&project.len())
+        && project.starts_with(|first: char| first.is_ascii_alphabetic())
+        && project.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && (1..=9).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns text without percent-encoding; `None` if it has none, or if what it hides is not a name.
+fn unescaped(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        let code = if *byte == b'%' { Some(escape(tail)?) } else { None };
+        bytes.push(code.unwrap_or(*byte));
+        rest = if code.is_some() { &tail[2..] } else { tail };
+    }
+    let decoded = String::from_utf8(bytes).ok()?;
+    (!decoded.contains(|char: char| char.is_control() || is_break(char))).then_some(decoded)
+}
+
+/// Returns the byte that the two digits after a `%` stand for.
+fn escape(digits: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
+}
+
+/// Returns a kind in the singular, in lower case and in full: `Pods` and `po` are `pod`. A kind with
+/// a namespace of its own, such as `AWS::S3::Bucket`, stays.
+pub(super) fn kind(text: &str) -> String {
+    let text = text.trim();
+    if text.contains("::") {
+        return text.to_owned();
+    }
+    let lower = text.to_ascii_lowercase();
+    let full = match lower.as_str() {
+        "cj" => "cronjob",
+        "cm" => "configmap",
+        "crd" | "crds" => "customresourcedefinition",
+        "deploy" => "deployment",
+        "ds" => "daemonset",
+        "ep" => "endpoint",
+        "hpa" => "horizontalpodautoscaler",
+        "ing" => "ingress",
+        "no" => "node",
+        "ns" => "namespace",
+        "po" => "pod",
+        "pv" => "persistentvolume",
+        "pvc" => "persistentvolumeclaim",
+        "rs" => "replicaset",
+        "sa" => "serviceaccount",
+        "sts" => "statefulset",
+        "svc" => "service",
+        other => return singular(other).into_owned(),
+    };
+    full.to_owned()
+}
+
+/// Returns the singular of a noun in lower case, by the regular endings only.
+pub(super) fn singular(word: &str) -> Cow<'_, str> {
+    let stem = |cut: usize| &word[..word.len() - cut];
+    if word.len() > 4 && word.ends_with("ies") {
+        return Cow::Owned(format!("{}y", stem(3)));
+    }
+    if ["sses", "xes", "ches", "shes"].iter().any(|end| word.ends_with(end)) {
+        return Cow::Borrowed(stem(2));
+    }
+    let kept = ["ss", "us", "is"].iter().any(|end| word.ends_with(end));
+    let plural = word.len() > 3 && word.ends_with('s') && !kept;
+    Cow::Borrowed(if plural { stem(1) } else { word })
+}
+
+/// Returns a file of this machine, from its path or `file:` address. A server elsewhere has files
+/// of its own, and a relative path needs a known folder; `~` and `$X` depend on the server.
+pub(super) fn file(path: &str, place: &CallPlace<'_>) -> Option<Target> {
+    let path = path.trim();
+    let path = match path.strip_prefix("file://") {
+        Some(rest) => {
+            let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+            unescaped(rest).map_or(Cow::Borrowed(rest), Cow::Owned)
+        }
+        None if path.contains("://") => return None,
+        None => Cow::Borrowed(path),
+    };
+    if !place.is_local || path.starts_with(['~', '$']) {
+        return None;
+    }
+    of_file(&path, place.root.unwrap_or_default())
+}
+
+/// Returns a path inside something that is not this machine's disk: no `.`, `..` or outer slashes.
+pub(super) fn inner_path(path: &str) -> Option<String> {
+    let path = path.trim();
+    let cleaned = clean(path, "/")?;
+    let inner = cleaned.trim_start_matches('/');
+    (!inner.is_empty()).then(|| inner.to_owned())
+}
+
+/// Returns an address, without userinfo and query. A short hash stands for the parameters of the
+/// query that are neither credentials nor tracking, so that two items stay apart.
+pub(super) fn web(address: &str, place: &CallPlace<'_>) -> Option<Target> {
+    let address = address.trim();
+    if address.len() > ADDRESS_BYTES_MAX || address.contains(is_break) {
+        return None;
+    }
+    let (scheme, _) = address.split_once("://")?;
+    if !is_shared(scheme) {
+        return None;
+    }
+    let canonical = uri::canonical(&normalized(address))?;
+    if holds_token(&canonical) {
+        return None;
+    }
+    let query = query_digest(address, place.query_key);
+    Target::recorded(WEB, canonical + &query)
+}
+
+/// Reports whether addresses of this scheme mean the same to everyone.
+pub(super) fn is_shared(scheme: &str) -> bool {
+    SHARED_SCHEMES.iter().any(|shared| scheme.eq_ignore_ascii_case(shared))
+}
+
+/// Returns the address up to its query, with one form of percent-encoding and without dot segments.
+fn normalized(address: &str) -> String {
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    let encoded = reencoded(address);
+    if !encoded.contains("/.") {
+        return encoded;
+    }
+    let path_start = encoded.find("://").map_or(0, |at| at + 3);
+    let Some(slash) = encoded[path_start..].find('/') else {
+        return encoded;
+    };
+    let (host, path) = encoded.split_at(path_start + slash);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').skip(1) {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("{host}/{}", parts.join("/"))
+}
+
+/// Decodes escapes of characters that need none, and writes the others in upper case.
+fn reencoded(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        written.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        match escape(rest.as_bytes()) {
+            Some(code) if code.is_ascii_alphanumeric() || b"-._~".contains(&code) => {
+                written.push(char::from(code));
+                rest = &rest[2..];
+            }
+            Some(code) => {
+                let _ = write!(written, "%{code:02X}");
+                rest = &rest[2..];
+            }
+            None => written.push('%'),
+        }
+    }
+    written.push_str(rest);
+    written
+}
+
+/// Reports whether the path of an address is a credential: whoever knows it may post.
+fn holds_token(address: &str) -> bool {
+    ["//hooks.slack.com/", "/api/webhooks/", "//api.telegram.org/bot", "//hooks.zapier.com/"]
+        .iter()
+        .any(|part| address.contains(part))
+}
+
+/// Returns `?~` and a hash of the parameters that tell two items apart; empty if there are none.
+fn query_digest(address: &str, key: &[u8; 32]) -> String {
+    let whole = address.split('#').next().unwrap_or_default();
+    let Some((_, query)) = whole.split_once('?') else {
+        return String::new();
+    };
+    let pairs = || query.split('&').filter(|pair| !pair.is_empty());
+    let is_login = AUTHORIZATION.iter().all(|one| pairs().any(|pair| parameter(pair) == *one));
+    let tells_apart = |pair: &&str| {
+        let name = parameter(pair);
+        !(is_no_matter(&name) || is_login && AUTHORIZATION.contains(&name.as_str()))
+    };
+    let mut kept: Vec<String> = pairs().filter(tells_apart).map(reencoded).collect();
+    if kept.is_empty() {
+        return String::new();
+    }
+    kept.sort_unstable();
+    let mut hash = Sha256::new_with_prefix(key);
+    for pair in &kept {
+        hash.update(pair.as_bytes());
+        hash.update(b"&");
+    }
+    let mut digest = String::from("?~");
+    for byte in hash.finalize().iter().take(QUERY_DIGITS / 2) {
+        let _ = write!(digest, "{byte:02x}");
+    }
+    digest
+}
+
+/// Returns the name of a parameter, in lower case.
+fn parameter(pair: &str) -> String {
+    let name = pair.split('=').next().unwrap_or_default();
+    unescaped(name).map_or(Cow::Borrowed(name), Cow::Owned).to_ascii_lowercase()
+}
+
+/// Reports whether a parameter is a credential or tracks a visitor.
+fn is_no_matter(name: &str) -> bool {
+    FAMILIES.iter().any(|start| name.starts_with(start))
+        || TRACKING.contains(&name)
+        || CREDENTIAL.contains(&name)
+        || is_secret_key(name)
+}

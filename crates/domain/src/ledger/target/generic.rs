@@ -1,0 +1,131 @@
+//! Names the resources of calls to tools that nobody has described: by the words of keys, the name
+//! of the tool and the form of values. Where these leave a doubt, nothing is named.
+
+mod given;
+mod role;
+mod scope;
+mod things;
+mod tool;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::plan::{CallPlace, PlannedTargets, ToolShape};
+use super::{Access, TOUCHED_MAX, Target, TargetBasis};
+use crate::ledger::redaction::Redactor;
+use given::{Given, gather};
+use role::Role;
+use tool::ToolWords;
+
+/// A call with more arguments is data; nothing of it is looked at.
+const ARGUMENTS_MAX: usize = 256;
+
+/// Properties of a schema whose roles are kept; those beyond are worked out at the call.
+const PROPERTIES_MAX: usize = 512;
+
+/// Recognises values with the form of a secret.
+static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
+
+/// The roles of a tool's parameters, worked out once.
+#[derive(Clone, Debug)]
+pub(super) struct GenericPlan {
+    system: String,
+    tool: ToolWords,
+    roles: HashMap<String, Option<Role>>,
+}
+
+/// A resource, the access that the arguments show, and the key that named it.
+struct Finding<'a> {
+    target: Target,
+    access: Option<Access>,
+    given: &'a Given<'a>,
+}
+
+impl GenericPlan {
+    pub(super) fn compile(shape: &ToolShape<'_>) -> GenericPlan {
+        let tool = ToolWords::new(shape.tool, shape.server, shape.info);
+        let mut roles = HashMap::new();
+        let inner = shape.properties.values().filter_map(inner_properties).flat_map(Map::keys);
+        for key in shape.properties.keys().chain(inner).take(PROPERTIES_MAX) {
+            if !roles.contains_key(key) {
+                roles.insert(key.clone(), Role::of(key, &tool));
+            }
+        }
+        GenericPlan { system: shape.server.to_owned(), tool, roles }
+    }
+
+    /// Returns what a call touches. `None` if no argument says anything about resources; none found
+    /// if arguments do, and yet name nothing.
+    pub(super) fn find(
+        &self,
+        arguments: &Map<String, Value>,
+        place: &CallPlace<'_>,
+    ) -> Option<PlannedTargets> {
+        if arguments.len() > ARGUMENTS_MAX {
+            return Some(nothing());
+        }
+        let mut given = gather(self, arguments);
+        if given.is_empty() {
+            return None;
+        }
+        // The order of arguments means nothing.
+        given.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
+        let call = things::Call::new(self, place, &given);
+        let found = if self.tool.connects { Vec::new() } else { call.find() };
+        Some(planned(found))
+    }
+
+    /// Returns the parameters that may name a resource, in the order of their names.
+    pub(super) fn keys(&self) -> Vec<&str> {
+        let mut keys: Vec<&str> = self
+            .roles
+            .iter()
+            .filter_map(|(key, role)| Some(&**key).filter(|_| role.is_some()))
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn system(&self) -> &str {
+        &self.system
+    }
+}
+
+fn nothing() -> PlannedTargets {
+    PlannedTargets { found: Vec::new(), basis: TargetBasis::NO_RESOURCE }
+}
+
+/// Keeps what does not look like a secret, once each.
+fn planned(findings: Vec<Finding<'_>>) -> PlannedTargets {
+    let Some(first) = findings.first() else {
+        return nothing();
+    };
+    let mut basis = TargetBasis::new(first.given.basis());
+    let mut found: Vec<(Target, Option<Access>)> = Vec::with_capacity(findings.len());
+    for Finding { target, access, .. } in findings.into_iter().take(TOUCHED_MAX) {
+        if is_secret(target.resource()) {
+            basis = TargetBasis::SECRET;
+        } else if found.iter().all(|(had, _)| *had != target) {
+            found.push((target, access));
+        }
+    }
+    if !found.is_empty() && basis == TargetBasis::SECRET {
+        basis = TargetBasis::fixed("generic");
+    }
+    PlannedTargets { found, basis }
+}
+
+fn is_secret(resource: &str) -> bool {
+    matches!(SECRETS.text(resource), std::borrow::Cow::Owned(_))
+}
+
+/// Returns the properties of an object, or of the objects of a list.
+fn inner_properties(schema: &Value) -> Option<&Map<String, Value>> {
+    let object = schema.get("properties").or_else(|| schema.get("items")?.get("properties"))?;
+    object.as_object()
+}

@@ -1,0 +1,378 @@
+//! The generic rules, as tables and as properties.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::super::words::{self, words};
+use super::super::{CallPlace, PlannedTargets, RESOURCE_BYTES_MAX, TOUCHED_MAX, ToolShape};
+use super::*;
+
+const KEY: [u8; 32] = [7; 32];
+
+fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedTargets> {
+    let properties = Map::new();
+    let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
+    let place = CallPlace { root, is_local: true, query_key: &KEY };
+    GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place)
+}
+
+/// Returns what is found as `system resource`, and a sign for the access that the arguments show.
+fn found(tool: &str, arguments: &Value) -> Vec<String> {
+    let found = find_in(tool, arguments, Some("/w")).map(|planned| planned.found);
+    let shown = |(target, access): (Target, Option<Access>)| {
+        let sign = match access {
+            Some(Access::Write) => "!",
+            Some(Access::Read) => "?",
+            _ => "",
+        };
+        format!("{} {}{sign}", target.system(), target.resource())
+    };
+    found.unwrap_or_default().into_iter().map(shown).collect()
+}
+
+fn check(rows: &[(&str, Value, &[&str])]) {
+    for (tool, arguments, expected) in rows {
+        assert_eq!(found(tool, arguments), *expected, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn names_are_split_into_words() {
+    for (name, expected) in [
+        ("issue_number", "issue number"),
+        ("issueNumber", "issue number"),
+        ("Issue-Number", "issue number"),
+        ("fileIDs", "file ids"),
+        ("HTTPServerURL", "http server url"),
+        ("context7CompatibleLibraryID", "context7 compatible library id"),
+        ("_id", "id"),
+        ("", ""),
+        ("größe", ""),
+        ("a\nb", ""),
+    ] {
+        assert_eq!(words(name).join(" "), expected, "{name}");
+    }
+    assert!(words(&"a".repeat(97)).is_empty());
+}
+
+#[test]
+fn lists_of_words_are_sorted() {
+    for list in [
+        words::ADDRESS_ENDS,
+        words::ASPECTS,
+        words::ATTRIBUTES,
+        words::BARE_IDS,
+        words::BASE_PATHS,
+        words::CALLED_ADDRESSES,
+        words::CONDITIONS,
+        words::CONNECTS,
+        words::CONTENT_ADDRESSES,
+        words::CONVERSATION,
+        words::CREATES,
+        words::DESTINATIONS,
+        words::ENVELOPES,
+        words::ID_ENDS,
+        words::INNER_PATHS,
+        words::JOINERS,
+        words::KINDS,
+        words::LISTS,
+        words::MANIFESTS,
+        words::MOVES,
+        words::NAMED_ALONE,
+        words::NUMBERED,
+        words::OPTIONS,
+        words::OTHER_VERBS,
+        words::PARTS,
+        words::PATH_ENDS,
+        words::PLAIN_VALUES,
+        words::QUALIFIERS,
+        words::READS,
+        words::REMOTE_STORES,
+        words::SCREEN,
+        words::SEARCHES,
+        words::SOURCES,
+        words::STATEMENTS,
+        words::USES,
+    ] {
+        assert!(list.is_sorted(), "{list:?}");
+    }
+}
+
+#[test]
+fn files_are_named_by_their_paths() {
+    check(&[
+        ("read_file", json!({"path": "a/../b.txt"}), &["filesystem /w/b.txt"]),
+        ("read_file", json!({"filePath": "/x/y"}), &["filesystem /x/y"]),
+        ("read_file", json!({"uri": "file:///x/a%20b"}), &["filesystem /x/a b"]),
+        ("read_many", json!({"paths": ["/a", "/b"]}), &["filesystem /a", "filesystem /b"]),
+        (
+            "copy_file",
+            json!({"source": "/a", "destination": "/b"}),
+            &["filesystem /b!", "filesystem /a?"],
+        ),
+        (
+            "move_file",
+            json!({"source": "/a", "destination": "/b"}),
+            &["filesystem /b!", "filesystem /a!"],
+        ),
+        (
+            "stage",
+            json!({"repo_path": "/r", "files": ["a", "b"]}),
+            &["filesystem /r/a", "filesystem /r/b"],
+        ),
+        ("create_branch", json!({"repo_path": "/r", "branch_name": "fix"}), &["srv /r@fix"]),
+        (
+            "save_pdf",
+            json!({"outputPath": "/out", "filename": "a.pdf"}),
+            &["filesystem /out/a.pdf!"],
+        ),
+        (
+            "write_cells",
+            json!({"filepath": "a.xlsx", "sheet_name": "S"}),
+            &["filesystem /w/a.xlsx"],
+        ),
+        (
+            "upload_attachment",
+            json!({"page_id": "7", "file_path": "/a"}),
+            &["srv page/7", "filesystem /a?"],
+        ),
+        (
+            "download_attachment",
+            json!({"message_id": "7", "save_path": "/in/a"}),
+            &["filesystem /in/a!", "srv message/7?"],
+        ),
+        // what is no file
+        ("run", json!({"command": "ls", "cwd": "/w"}), &[]),
+        ("find_files", json!({"path": "src/**/*.ts"}), &[]),
+        ("json_get", json!({"path": "$.title"}), &[]),
+        ("replace", json!({"name_path": "Cart/total"}), &[]),
+        ("convert_time", json!({"source_timezone": "A/B", "target_timezone": "C/D"}), &[]),
+        ("call_api", json!({"method": "GET", "path": "/v1/users"}), &["srv /v1/users"]),
+    ]);
+}
+
+#[test]
+fn ids_stand_inside_their_containers() {
+    check(&[
+        (
+            "get_issue",
+            json!({"owner": "Octo", "repo": "Shop", "issue_number": 12}),
+            &["srv octo/shop/issue/12"],
+        ),
+        (
+            "get_file",
+            json!({"owner": "o", "repo": "r", "path": "/src/a.ts", "ref": "main"}),
+            &["srv o/r:src/a.ts"],
+        ),
+        ("create_branch", json!({"owner": "o", "repo": "r", "branch": "x"}), &["srv o/r@x"]),
+        (
+            "update_issue",
+            json!({"project_id": "a%2Fb", "issue_iid": 7}),
+            &["srv project/a/b/issue/7"],
+        ),
+        ("find", json!({"database": "shop", "collection": "orders"}), &["srv shop.orders"]),
+        ("describe", json!({"schema_name": "public", "object_name": "t"}), &["srv public.t"]),
+        (
+            "get_record",
+            json!({"baseId": "b", "tableId": "t", "recordId": "r"}),
+            &["srv base/b/t/record/r"],
+        ),
+        ("get_object", json!({"Bucket": "b", "Key": "a/c"}), &["srv b/a/c"]),
+        (
+            "get_note",
+            json!({"merge_request_iid": 9, "note_id": 5, "project_id": 1}),
+            &["srv project/1/request/9/note/5"],
+        ),
+        ("delete_emails", json!({"messageIds": ["1", "2"]}), &["srv message/1", "srv message/2"]),
+        ("delete_emails", json!({"messageIds": "1, 2"}), &["srv message/1", "srv message/2"]),
+        ("add_issues_to_sprint", json!({"sprint_id": 1, "issue_keys": "A-1"}), &["srv sprint/1"]),
+        ("rename", json!({"old_key": "a", "new_key": "b"}), &["srv b!", "srv a!"]),
+        ("update_record", json!({"records": [{"id": "r1"}], "table": "t"}), &["srv t/record/r1"]),
+        ("update_dashboard", json!({"dashboard": {"uid": "u"}}), &["srv dashboard/u"]),
+        ("create_page", json!({"parent": {"page_id": "p"}}), &["srv page/p"]),
+        ("get_issue", json!({"id": "eng-12"}), &["srv issue/ENG-12"]),
+        ("get_pod", json!({"name": "api-0", "namespace": "prod"}), &["srv prod/pod/api-0"]),
+        ("get", json!({"kind": "Pods", "name": "api", "namespace": "prod"}), &["srv prod/pod/api"]),
+        ("cancel_subscription", json!({"subscription": "sub_1"}), &["srv subscription/sub_1"]),
+        ("update_issue", json!({"id": "AB-1", "projectId": "p"}), &["srv issue/AB-1"]),
+        ("add_task_dependencies", json!({"task_id": 1, "dependencies": [2, 3]}), &["srv task/1"]),
+        ("set_texture", json!({"object_name": "Cube", "texture_id": "t"}), &["srv object/Cube"]),
+        ("list_issues", json!({"assigneeId": "me", "teamId": "t"}), &["srv team/t"]),
+        ("play", json!({"uri": "spotify:track:4", "deviceId": "d"}), &["srv spotify:track:4"]),
+        (
+            "manage_incidents",
+            json!({"manage_request": {"incident_ids": ["P1"]}}),
+            &["srv incident/P1"],
+        ),
+        ("move_card", json!({"card_id": 1, "from_list_id": 2, "to_list_id": 3}), &["srv card/1"]),
+        ("update_project", json!({"project_id": 1, "name": "new"}), &["srv project/1"]),
+        ("get_file", json!({"remote_path": "/etc/hosts"}), &["srv /etc/hosts"]),
+    ]);
+}
+
+#[test]
+fn nothing_is_named_where_there_is_doubt() {
+    for (tool, arguments) in [
+        ("search_issues", json!({"query": "cart", "user_id": "7"})),
+        ("list_users", json!({"cursor": "abc", "limit": 5, "name": "ada"})),
+        ("create_customer", json!({"name": "Ada", "email": "a@b.c"})),
+        ("send_email", json!({"to": ["a@b.c"], "subject": "s"})),
+        ("press_key", json!({"key": "Enter"})),
+        ("click", json!({"uid": "1_2"})),
+        ("end_session", json!({"session_id": "s1"})),
+        ("connect", json!({"url": "https://h", "token": "t"})),
+        ("open_link", json!({"url": "mailto:a@b.c"})),
+        ("open_link", json!({"url": "data:text/plain,x"})),
+        ("open_link", json!({"url": "javascript:x()"})),
+        ("get_weather", json!({"city_name": "Oslo", "country": "NO"})),
+        ("think", json!({"thoughtNumber": 3})),
+        ("get_thing", json!({"thing_id": {"a": 1}, "other_id": [["x"]], "key": null})),
+        ("get_thing", json!({"thing_id": "a\nb"})),
+        ("read_secret", json!({"api_key": "k", "password": "p"})),
+        ("generate_image", json!({"model_name": "m", "voice_id": "v"})),
+        ("create_slide_from_template", json!({"template_id": "t"})),
+        ("get_session", json!({"id": "s"})),
+        ("do", json!({"a_id": 1, "b_id": 2, "c_id": 3, "d_id": 4, "e_id": 5})),
+        ("ping", json!({})),
+    ] {
+        assert_eq!(found(tool, &arguments), Vec::<String>::new(), "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_secret_is_dropped_and_said_so() {
+    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let planned = find_in("get_thing", &json!({"thing_id": token}), None).unwrap();
+    assert_eq!((planned.found.len(), planned.basis.as_str()), (0, "dropped: looked like a secret"));
+    let both = find_in("get_things", &json!({"thing_ids": [token, "7"]}), None).unwrap();
+    assert_eq!((both.found.len(), both.basis.as_str()), (1, "generic"));
+}
+
+#[test]
+fn the_basis_is_the_key_that_decides() {
+    for (tool, arguments, expected) in [
+        (
+            "get_issue",
+            json!({"owner": "o", "repo": "r", "issue_number": 1}),
+            "generic:issue_number",
+        ),
+        ("create_page", json!({"parent": {"page_id": "p"}}), "generic:parent.page_id"),
+        ("update_records", json!({"records": [{"id": 1}]}), "generic:records[].id"),
+        ("press_key", json!({"key": "Enter"}), "no resource in the arguments"),
+    ] {
+        let planned = find_in(tool, &arguments, None).unwrap();
+        assert_eq!(planned.basis.as_str(), expected, "{tool} {arguments}");
+    }
+    assert!(find_in("do", &json!({"words": "none of them"}), None).is_none());
+}
+
+#[test]
+fn large_calls_are_bounded() {
+    let many: Map<String, Value> =
+        (0..10_000).map(|at| (format!("thing{at}_id"), json!(at))).collect();
+    assert!(found("get_thing", &Value::Object(many)).is_empty());
+    let ids: Vec<usize> = (0..100_000).collect();
+    assert_eq!(found("get_things", &json!({"thing_ids": ids})).len(), TOUCHED_MAX);
+    let long = "x".repeat(1 << 20);
+    for key in ["path", "url", "thing_id", "sql", "manifest", "name", "key"] {
+        assert!(found("get_thing", &json!({ key: long })).is_empty(), "{key}");
+    }
+}
+
+/// Generates arguments as tools have them, and of every kind.
+fn arguments() -> impl Strategy<Value = Vec<(String, Value)>> {
+    let key = prop_oneof![
+        4 => proptest::sample::select(vec![
+            "path", "filePath", "source", "destination", "url", "owner", "repo", "project_id",
+            "issue_number", "issueId", "id", "ids", "name", "title", "key", "value", "kind",
+            "namespace", "query", "sql", "manifest", "data", "records", "parent", "database",
+            "table", "old_key", "new_key", "file_name", "outputDir", "branch", "user_id", "index",
+        ])
+        .prop_map(str::to_owned),
+        1 => "\\PC{0,12}",
+    ];
+    let text = prop_oneof![
+        "\\PC{0,16}",
+        "[a-z0-9/.:?&=%#@-]{0,24}",
+        "(select|update|delete) [a-z *]{0,12}(from|set) [a-z.\"`,()]{0,16}",
+        "apiVersion: v1\nkind: [a-zA-Z]{1,8}\nmetadata:\n  name: [a-z]{1,6}",
+    ];
+    let scalar = prop_oneof![
+        4 => text.prop_map(Value::from),
+        1 => any::<i64>().prop_map(Value::from),
+        1 => any::<f64>().prop_map(Value::from),
+        1 => Just(Value::Null),
+        1 => any::<bool>().prop_map(Value::from),
+    ];
+    let value = scalar.prop_recursive(3, 24, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            proptest::collection::vec(("[a-z_]{1,8}|id|path|name", inner), 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    });
+    proptest::collection::vec((key, value), 0..10)
+}
+
+fn tools() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "get_issue",
+        "search_items",
+        "update_records",
+        "create_page",
+        "move_file",
+        "press_key",
+        "set",
+        "list_tables",
+        "add_tag_to_image",
+        "execute_sql",
+        "apply",
+        "",
+        "download_file",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_arguments_never_matters(tool in tools(), members in arguments(), turn in 0usize..10) {
+        let unique: Map<String, Value> = members.into_iter().collect();
+        let mut turned: Vec<_> = unique.clone().into_iter().collect();
+        let places = turned.len().max(1);
+        turned.rotate_left(turn % places);
+        let expected = find_in(tool, &Value::Object(unique), Some("/w"));
+        let rotated = turned.iter().cloned().collect();
+        prop_assert_eq!(&find_in(tool, &Value::Object(rotated), Some("/w")), &expected);
+        turned.reverse();
+        let reversed = turned.into_iter().collect();
+        prop_assert_eq!(find_in(tool, &Value::Object(reversed), Some("/w")), expected);
+    }
+
+    #[test]
+    fn what_is_found_fits_a_record(tool in tools(), members in arguments(), root in any::<bool>()) {
+        let members = Value::Object(members.into_iter().collect());
+        let planned = find_in(tool, &members, root.then_some("/w"));
+        let found = planned.map(|planned| planned.found).unwrap_or_default();
+        prop_assert!(found.len() <= TOUCHED_MAX);
+        for (target, _) in &found {
+            let resource = target.resource();
+            prop_assert!(!resource.is_empty() && resource.len() <= RESOURCE_BYTES_MAX);
+            prop_assert!(!resource.contains('\n'), "{resource}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_its_text(tool in tools(), key in "(issue|project|thing|user)(_id|Number)|id", number in any::<i64>()) {
+        let as_number = find_in(tool, &json!({ key.as_str(): number }), None);
+        let as_text = find_in(tool, &json!({ key.as_str(): number.to_string() }), None);
+        prop_assert_eq!(as_number, as_text);
+    }
+
+    #[test]
+    fn dashes_and_case_of_a_uuid_mean_nothing(key in "(page|project)_id|id", uuid in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}") {
+        let dashed = find_in("get_page", &json!({ key.as_str(): uuid }), None);
+        let bare = uuid.replace('-', "").to_uppercase();
+        let plain = find_in("get_page", &json!({ key.as_str(): bare }), None);
+        prop_assert!(dashed.as_ref().is_some_and(|planned| planned.found.len() == 1));
+        prop_assert_eq!(dashed, plain);
+    }
+}

@@ -1,0 +1,155 @@
+//! Canonical forms of ids, kinds, files and addresses; tables of statements; objects of manifests.
+
+use super::super::{Access, CallPlace, canonical, manifest, sql};
+
+const HERE: CallPlace<'_> = CallPlace { root: Some("/w"), is_local: true, query_key: &[7; 32] };
+
+#[test]
+fn one_spelling_for_an_id_and_a_kind() {
+    for (text, expected) in [
+        ("59833787-2CF9-4fdf-8782-e53db20768a5", "598337872cf94fdf8782e53db20768a5"),
+        ("598337872cf94fdf8782e53db20768a5", "598337872cf94fdf8782e53db20768a5"),
+        ("shop-231", "SHOP-231"),
+        ("acme%2Fshop", "acme/shop"),
+        ("100%", "100%"),
+        ("a%0Ab", "a%0Ab"),
+        ("a%ffb", "a%ffb"),
+        (" secret/ ", "secret"),
+        ("/", "/"),
+        ("x-1-2", "x-1-2"),
+        ("https://h/a%2Fb", "https://h/a%2Fb"),
+    ] {
+        assert_eq!(canonical::id(text), expected, "{text}");
+    }
+    for (text, expected) in [
+        ("Pods", "pod"),
+        ("po", "pod"),
+        ("Ingresses", "ingress"),
+        ("NetworkPolicies", "networkpolicy"),
+        ("deployments", "deployment"),
+        ("AWS::S3::Bucket", "AWS::S3::Bucket"),
+    ] {
+        assert_eq!(canonical::kind(text), expected, "{text}");
+    }
+    assert_eq!(canonical::value("api-0"), "api-0");
+}
+
+#[test]
+fn files_of_this_machine_only() {
+    let elsewhere = CallPlace { is_local: false, ..HERE };
+    let rootless = CallPlace { root: None, ..HERE };
+    for (path, place, expected) in [
+        ("a/../b", HERE, Some("/w/b")),
+        ("/a//b/", HERE, Some("/a/b")),
+        ("file:///a%20b", HERE, Some("/a b")),
+        ("file://localhost/a", HERE, Some("/a")),
+        ("/a", rootless, Some("/a")),
+        ("a", rootless, None),
+        ("/a", elsewhere, None),
+        ("~/a", HERE, None),
+        ("$HOME/a", HERE, None),
+        ("https://h/a", HERE, None),
+        ("", HERE, None),
+    ] {
+        let target = canonical::file(path, &place);
+        assert_eq!(target.as_ref().map(|target| target.resource()), expected, "{path}");
+    }
+}
+
+#[test]
+fn addresses_keep_apart_what_their_queries_keep_apart() {
+    let web = |text: &str| canonical::web(text, &HERE).map(|target| target.resource().to_owned());
+    for (text, expected) in [
+        ("https://EXAMPLE.com:443/a/#x", Some("https://example.com/a")),
+        ("https://h/%7Eada/%2f", Some("https://h/~ada/%2F")),
+        ("https://h/a/../b/./c", Some("https://h/b/c")),
+        ("https://u:p@h/x?token=abc&utm_source=y&X-Amz-Signature=z", Some("https://h/x")),
+        ("https://h/cb?code=1&state=2", Some("https://h/cb")),
+        ("mailto:a@b.c", None),
+        ("memo://note", None),
+        ("/v1/users", None),
+        ("https://hooks.slack.com/services/T0/B0/secret", None),
+        ("https://api.telegram.org/bot1:abc/send", None),
+    ] {
+        assert_eq!(web(text).as_deref(), expected, "{text}");
+    }
+    let item = |query: &str| web(&format!("https://h/item?{query}")).unwrap();
+    assert!(item("id=1").starts_with("https://h/item?~"));
+    assert_ne!(item("id=1"), item("id=2"));
+    assert_eq!(item("a=1&b=2"), item("b=2&sid=9&a=1"));
+    assert_eq!(item("state=open"), item("state=%6Fpen"));
+    let other = CallPlace { query_key: &[8; 32], ..HERE };
+    let hashed = canonical::web("https://h/item?id=1", &other).unwrap();
+    assert_ne!(hashed.resource(), item("id=1"), "the hash has a key");
+    assert!(web(&format!("https://h/{}", "x".repeat(1 << 20))).is_none());
+}
+
+#[test]
+fn the_table_of_a_simple_statement() {
+    let read = |table: &str| Some((table.to_owned(), Access::Read));
+    let write = |table: &str| Some((table.to_owned(), Access::Write));
+    for (statement, expected) in [
+        ("SELECT id FROM orders WHERE total > 100 LIMIT 5", read("orders")),
+        ("select * from public.\"Orders\" o", read("public.Orders")),
+        ("select * from `proj.set.table`", read("proj.set.table")),
+        ("select * from [dbo].[t];", read("dbo.t")),
+        ("-- why\nselect /* from x */ 'from y' from t", read("t")),
+        ("select extract(year from ts) from t", read("t")),
+        ("select * from t where a is distinct from b", read("t")),
+        ("select * from (select * from t) x", read("t")),
+        ("with x as (select * from t) select * from x", read("t")),
+        ("select * from t join t b on t.a = b.a", read("t")),
+        ("select * from t for update", read("t")),
+        ("select * from generate_series(1, 3), t", read("t")),
+        ("select * from a join b on a.x = b.x", None),
+        ("select * from a, b", None),
+        ("select * from a where x in (select y from b)", None),
+        ("select now()", None),
+        ("select * into b from a", None),
+        ("insert into t (a) values ('x; y')", write("t")),
+        ("INSERT OR REPLACE INTO t VALUES (1)", write("t")),
+        ("insert into a select * from b", write("a")),
+        ("update only t set a = 1 from b", write("t")),
+        ("delete from T where id = 1", write("t")),
+        ("create table if not exists s.t (id int)", write("s.t")),
+        ("alter table t add column x int", write("t")),
+        ("drop table if exists t", write("t")),
+        ("drop table a, b", None),
+        ("create unique index i on t (a)", write("t")),
+        ("truncate t", write("t")),
+        ("explain analyze delete from t", write("t")),
+        ("explain delete from t", read("t")),
+        ("explain (analyze, verbose) select * from t", read("t")),
+        ("describe t", read("t")),
+        ("FROM logs-* | WHERE x", read("logs-*")),
+        ("update a set x = 1; update b set x = 1", None),
+        ("update the docs, please", None),
+        ("who likes tea", None),
+        ("", None),
+        ("select 'open from t", None),
+    ] {
+        assert_eq!(sql::table(statement), expected, "{statement}");
+    }
+    assert_eq!(sql::table(&format!("select * from t -- {}", "x".repeat(1 << 20))), None);
+    let joins = "select * from t".to_owned() + &" join t on 1".repeat(2000);
+    assert_eq!(sql::table(&joins), None);
+}
+
+#[test]
+fn the_object_of_a_manifest() {
+    let labels = "apiVersion: v1\nkind: ConfigMap # c\nmetadata:\n  labels:\n    name: no\n  \
+                  name: \"flags\"\n  namespace: prod\nspec:\n  name: other\n";
+    for (text, expected) in [
+        (labels, Some("prod/configmap/flags")),
+        ("apiVersion: v1\nkind: Pod\nmetadata:\n  name: a", Some("pod/a")),
+        (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#, Some("pod/a")),
+        ("apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n---\nkind: Pod\n", None),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}", None),
+        ("kind: Pod\nmetadata:\n  name: a", None),
+        ("name: a", None),
+        ("", None),
+    ] {
+        let object = manifest::read(text).map(|object| object.resource(None));
+        assert_eq!(object.as_deref(), expected, "{text}");
+    }
+}

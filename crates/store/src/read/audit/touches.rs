@@ -1,0 +1,206 @@
+//! The touches of a record, and its join with another record of the same call, beside what is signed.
+
+use domain::ledger::target::Access;
+use domain::tool::Class;
+use receipt::audit::Audit;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
+
+use super::columns::{member, text};
+use super::records::{EVENTS, FIRST, STATUS};
+use crate::error::StoreError;
+use crate::limits::SEARCH_STEP;
+use crate::read::reader::Reader;
+use crate::record::implied_access;
+use crate::write::filing::receipt_id;
+use crate::write::touching::who_of;
+
+const NUMBER: usize = FIRST + 23;
+const CORRELATION: usize = FIRST + 24;
+const BASIS: usize = FIRST + 25;
+const JOINED: usize = FIRST + 26;
+
+/// Returns the columns of a record that a file of an older version does not have.
+pub(super) fn columns(has_touches: bool) -> &'static str {
+    if has_touches {
+        ", activity.correlation_id, activity.target_basis, activity.joined"
+    } else {
+        ""
+    }
+}
+
+/// A system, a resource and an access, as signed or as stored.
+pub(crate) type NamedTouch = (String, String, Access);
+
+/// Returns the names of what differs from the signed text; nothing if the record is gone.
+pub(super) fn differing(
+    db: &Connection,
+    row: &Row<'_>,
+    receipt: &Value,
+) -> Result<Vec<&'static str>, StoreError> {
+    let subject = &receipt["credentialSubject"];
+    let token = member(&subject["principal"], "id").strip_prefix("token:");
+    let (Some(token), Some(_)) = (token, text(row, STATUS)?) else {
+        return Ok(Vec::new());
+    };
+    let runtime = &receipt["issuer"]["runtime"];
+    let mut found = Vec::new();
+    if text(row, BASIS)?.unwrap_or_default() != member(runtime, "target_basis") {
+        found.push("target_basis");
+    }
+    let correlation = member(subject, "correlation_id");
+    match text(row, CORRELATION)? {
+        // A program that did not say how it found targets did not keep the id either.
+        None if runtime.get("target_basis").is_none() => {}
+        stored if stored.unwrap_or_default() == correlation => {}
+        Some(_) | None => found.push("correlation_id"),
+    }
+    if !has_same_touches(db, row.get(NUMBER)?, &signed(receipt))? {
+        found.push("touches");
+    }
+    if let Some(joined) = text(row, JOINED)?
+        && !(token == EVENTS && is_joined(db, joined, correlation)?)
+    {
+        found.push("joined");
+    }
+    Ok(found)
+}
+
+/// Returns the touches that a receipt states.
+pub(crate) fn signed(receipt: &Value) -> Vec<NamedTouch> {
+    let (runtime, subject) = (&receipt["issuer"]["runtime"], &receipt["credentialSubject"]);
+    let target = &subject["action"]["target"];
+    let mut touches = Vec::new();
+    if let (Some(system), Some(resource)) = (target["system"].as_str(), target["resource"].as_str())
+    {
+        let implied = || {
+            let class = Class::parse(member(runtime, "effective_class"));
+            let is_declared = runtime.get("declared_class").is_some();
+            implied_access(class, runtime["unverified"] == true, is_declared)
+        };
+        let access = Access::parse(member(runtime, "target_access")).unwrap_or_else(implied);
+        touches.push((system.to_owned(), resource.to_owned(), access));
+    }
+    for more in runtime["targets"].as_array().into_iter().flatten() {
+        let access = Access::parse(member(more, "access")).unwrap_or_default();
+        let (system, resource) = (member(more, "system"), member(more, "resource"));
+        touches.push((system.to_owned(), resource.to_owned(), access));
+    }
+    touches.sort_unstable();
+    touches
+}
+
+/// Compares the touches of a record with what is signed. Each repeats the agent and the time of its
+/// record.
+fn has_same_touches(
+    db: &Connection,
+    number: i64,
+    signed: &[NamedTouch],
+) -> Result<bool, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT system, resource, who, touches.started_us = activity.started_us, activity.agent
+         FROM touches INDEXED BY touches_number JOIN activity USING (number)
+           LEFT JOIN targets ON targets.target = touches.target WHERE touches.number = ?1",
+    )?;
+    let mut rows = statement.query([number])?;
+    let mut stored: Vec<NamedTouch> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (agent, access) = who_of(row.get(2)?);
+        if agent != row.get::<_, i64>(4)? || !row.get::<_, bool>(3)? {
+            return Ok(false);
+        }
+        let name = |at| row.get::<_, Option<String>>(at).map(Option::unwrap_or_default);
+        stored.push((name(0)?, name(1)?, access));
+    }
+    stored.sort_unstable();
+    Ok(stored == signed)
+}
+
+/// Reports whether another record, as far as it is still there, has the tool-use id.
+fn is_joined(db: &Connection, other: &str, correlation: &str) -> Result<bool, StoreError> {
+    if correlation.is_empty() {
+        return Ok(false);
+    }
+    let receipt: Option<String> = db
+        .prepare_cached("SELECT receipt_json FROM receipts WHERE id = ?1")?
+        .query_row([receipt_id(other)], |row| row.get(0))
+        .optional()?;
+    if let Some(receipt) = receipt {
+        let receipt: Value = serde_json::from_str(&receipt).unwrap_or_default();
+        return Ok(member(&receipt["credentialSubject"], "correlation_id") == correlation);
+    }
+    let record: Option<Option<String>> = db
+        .prepare_cached("SELECT correlation_id FROM activity WHERE id = ?1")?
+        .query_row([other], |row| row.get(0))
+        .optional()?;
+    Ok(record.is_none_or(|stored| stored.as_deref() == Some(correlation)))
+}
+
+impl Reader {
+    /// Finds touches that belong to no record.
+    pub(super) fn audit_lone_touches(&self, audit: &mut Audit) -> Result<(), StoreError> {
+        let sql = "SELECT (SELECT MIN(number) FROM touches), (SELECT MAX(number) FROM touches)";
+        let ends: (Option<i64>, Option<i64>) =
+            self.pool.ask(|db| Ok(db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?))?;
+        let (Some(mut from), Some(last)) = ends else {
+            return Ok(());
+        };
+        let mut strangers: i64 = 0;
+        while from <= last {
+            let upto = from.saturating_add(SEARCH_STEP);
+            strangers += self.pool.ask_in_passing(|db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT COUNT(*) FROM touches INDEXED BY touches_number
+                     WHERE touches.number >= ?1 AND touches.number < ?2 AND NOT EXISTS
+                       (SELECT 1 FROM activity WHERE activity.number = touches.number)",
+                )?;
+                Ok(statement.query_row([from, upto], |row| row.get::<_, i64>(0))?)
+            })?;
+            from = upto;
+        }
+        if strangers > 0 {
+            audit.fault_of_ledger(format!("{strangers} touches belong to no record"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_touches_of_a_receipt_are_its_target_and_the_others() {
+        let receipt = |runtime: Value| {
+            json!({"issuer": {"runtime": runtime}, "credentialSubject":
+                {"action": {"target": {"system": "fs", "resource": "/a"}}}})
+        };
+        let touch = |resource: &str, access| ("fs".to_owned(), resource.to_owned(), access);
+        for (runtime, expected) in [
+            (json!({"target_access": "read"}), vec![touch("/a", Access::Read)]),
+            (
+                json!({"target_access": "write",
+                    "targets": [{"system": "fs", "resource": "/0", "access": "unknown"}]}),
+                vec![touch("/0", Access::Unknown), touch("/a", Access::Write)],
+            ),
+            // of an older program
+            (json!({"effective_class": "destructive"}), vec![touch("/a", Access::Write)]),
+            (
+                json!({"effective_class": "write", "unverified": true}),
+                vec![touch("/a", Access::Unknown)],
+            ),
+            (
+                json!({"effective_class": "write", "unverified": true, "declared_class": "write"}),
+                vec![touch("/a", Access::Write)],
+            ),
+            (json!({}), vec![touch("/a", Access::Unknown)]),
+        ] {
+            assert_eq!(signed(&receipt(runtime.clone())), expected, "{runtime}");
+        }
+        let mut without = receipt(json!({}));
+        without["credentialSubject"]["action"]["target"] = json!({"system": "fs"});
+        assert_eq!(signed(&without), []);
+    }
+}

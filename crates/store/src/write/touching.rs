@@ -1,0 +1,137 @@
+//! The touches of a record as it is filed, and the recent touch of another agent that a write meets.
+
+use domain::ledger::contention::{FreshMeeting, FreshTouch, meeting};
+use domain::ledger::target::Access;
+use rusqlite::{Connection, params};
+
+use crate::error::StoreError;
+use crate::limits::{MEETING_LATER, MEETING_TOUCHES_MAX};
+use crate::read::contention::WINDOW;
+
+/// A resource that a record touches, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetTouch {
+    pub(crate) target: i64,
+    pub(crate) access: Access,
+}
+
+/// A record that touches resources.
+#[derive(Clone, Copy)]
+pub(crate) struct TouchingRecord<'a> {
+    pub(crate) agent: i64,
+    pub(crate) name: &'a str,
+    pub(crate) at_us: i64,
+}
+
+/// The meeting of a write with another agent's touch, to be stored and logged.
+pub(crate) struct MetTouch {
+    pub(crate) target: i64,
+    pub(crate) meeting: FreshMeeting<String, i64>,
+}
+
+/// Returns the number that stands for an agent and an access in the table of touches.
+pub(crate) fn who(agent: i64, access: Access) -> i64 {
+    agent * 4 + access as i64
+}
+
+/// Returns the agent and the access that a number stands for.
+pub(crate) fn who_of(who: i64) -> (i64, Access) {
+    let access = usize::try_from(who & 3).ok().and_then(|at| Access::ALL.get(at));
+    (who >> 2, access.copied().unwrap_or_default())
+}
+
+pub(crate) fn insert(
+    db: &Connection,
+    record: TouchingRecord<'_>,
+    number: i64,
+    touched: &[TargetTouch],
+) -> Result<(), StoreError> {
+    // Those of a record that was lost may still be there.
+    let mut statement = db.prepare_cached(
+        "INSERT OR IGNORE INTO touches (target, started_us, who, number) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    for TargetTouch { target, access } in touched {
+        statement.execute(params![target, record.at_us, who(record.agent, *access), number])?;
+    }
+    Ok(())
+}
+
+/// Returns the worst meeting of a record's writes with recent touches of other agents. The record's
+/// own touches are not in the table yet.
+pub(crate) fn met(
+    db: &Connection,
+    record: TouchingRecord<'_>,
+    touched: &[TargetTouch],
+) -> Result<Option<MetTouch>, StoreError> {
+    let mut worst: Option<MetTouch> = None;
+    for touch in touched.iter().filter(|touch| touch.access == Access::Write) {
+        let recent = recent(db, record, touch.target)?;
+        let write =
+            FreshTouch { agent: record.name, access: touch.access, at_us: record.at_us, record: 0 };
+        let by_name: Vec<FreshTouch<&str, i64>> = recent
+            .iter()
+            .map(|(name, one)| FreshTouch {
+                agent: name.as_str(),
+                access: one.access,
+                at_us: one.at_us,
+                record: one.record,
+            })
+            .collect();
+        let window_us = i64::try_from(WINDOW.as_micros()).unwrap_or(i64::MAX);
+        let Some(found) = meeting(&write, &by_name, window_us) else { continue };
+        let is_worse = worst.as_ref().is_none_or(|known| {
+            (found.kind, found.gap_us) < (known.meeting.kind, known.meeting.gap_us)
+        });
+        if is_worse {
+            let other = FreshTouch {
+                agent: found.other.agent.to_owned(),
+                access: found.other.access,
+                at_us: found.other.at_us,
+                record: found.other.record,
+            };
+            let meeting = FreshMeeting { kind: found.kind, other, gap_us: found.gap_us };
+            worst = Some(MetTouch { target: touch.target, meeting });
+        }
+    }
+    Ok(worst)
+}
+
+type NamedTouch = (String, FreshTouch<i64, i64>);
+
+/// Returns the most recent touches of a resource, with the names of their agents; none if no other
+/// agent is among them. Refused calls and second records of one call touch nothing.
+fn recent(
+    db: &Connection,
+    record: TouchingRecord<'_>,
+    target: i64,
+) -> Result<Vec<NamedTouch>, StoreError> {
+    let window_us = i64::try_from(WINDOW.as_micros()).unwrap_or(i64::MAX);
+    let later_us = i64::try_from(MEETING_LATER.as_micros()).unwrap_or(i64::MAX);
+    let mut statement = db.prepare_cached(
+        "SELECT who, started_us, number FROM touches
+         WHERE target = ?1 AND started_us >= ?2 AND started_us <= ?3
+         ORDER BY started_us DESC LIMIT ?4",
+    )?;
+    let bounds = (record.at_us.saturating_sub(window_us), record.at_us.saturating_add(later_us));
+    let values = params![target, bounds.0, bounds.1, MEETING_TOUCHES_MAX];
+    let rows = statement.query_map(values, |row| {
+        let (agent, access) = who_of(row.get(0)?);
+        Ok(FreshTouch { agent, access, at_us: row.get(1)?, record: row.get(2)? })
+    })?;
+    let touches: Vec<FreshTouch<i64, i64>> = rows.collect::<Result<_, _>>()?;
+    if touches.iter().all(|touch| touch.agent == record.agent) {
+        return Ok(Vec::new());
+    }
+    let mut name = db.prepare_cached(
+        "SELECT agents.name FROM activity JOIN agents USING (agent)
+         WHERE number = ?1 AND status <> 'blocked' AND joined IS NULL",
+    )?;
+    let mut named = Vec::new();
+    for touch in touches {
+        let mut rows = name.query([touch.record])?;
+        if let Some(row) = rows.next()? {
+            named.push((row.get(0)?, touch));
+        }
+    }
+    Ok(named)
+}
