@@ -84,7 +84,7 @@ pub(crate) async fn explain(
     };
     let edge = EdgeId::parse(&id).ok_or_else(not_found)?;
     wanted.edge = Some(edge);
-    // An edge between readers is not in the list unless it is asked for, but its id names it.
+    // The list hides edges between readers by default, but their ids are valid.
     let kinds = [wanted.kind, Some(ContentionKind::ReadRead)];
     let window = wanted.window;
     let found = admin

@@ -104,8 +104,8 @@ pub struct ReadReceipt {
     pub is_valid: bool,
 }
 
-/// A receipt that was parsed and checked by itself, which is most of the work of an audit and can
-/// be done ahead, on another thread.
+/// A receipt that was parsed and verified on its own. This is most of an audit's work, and can be
+/// done in advance on another thread.
 pub struct ExaminedReceipt(Result<(SignedReceipt, Value), ReceiptError>);
 
 impl ExaminedReceipt {

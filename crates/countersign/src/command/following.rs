@@ -12,7 +12,7 @@ use crate::cli::Locations;
 use crate::control::{Control, lost};
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{self, Audience, note};
+use crate::output::{self, Audience, note, plain};
 
 /// The interval between attempts to reach a gate that stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -29,6 +29,13 @@ pub(super) trait EventPrinter {
 
     /// Returns the line of an event, if it is to be shown.
     fn line(&self, kind: Option<&str>, data: &str) -> Option<String>;
+}
+
+/// Formats columns. Later rows are not known yet, so the widths are typical ones.
+pub(super) fn columns(cells: &[String], widths: &[usize]) -> String {
+    let cell = |(cell, width): (&String, &usize)| format!("{:1$}", plain(cell), *width);
+    let cells: Vec<String> = cells.iter().zip(widths).map(cell).collect();
+    cells.join("  ").trim_end().to_owned()
 }
 
 /// Prints events until stdout is closed.

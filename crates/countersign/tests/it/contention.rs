@@ -169,8 +169,8 @@ async fn a_folder_meets_its_files_on_request() {
     assert!(listed.contains("/d/x in /d"), "{listed}");
 }
 
-/// A write that meets another agent is told at once: as an event, in the log, and to a person who
-/// watches.
+/// A write that meets another agent is reported at once: as an event, in the log, and by
+/// `contention --watch`.
 #[tokio::test]
 async fn a_meeting_is_told_as_it_happens() {
     let gate = gate().await;

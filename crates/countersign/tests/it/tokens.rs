@@ -545,7 +545,7 @@ async fn a_revoked_tokens_standing_stream_receives_nothing() {
     }
 }
 
-/// A change that a token cannot see is no news for it; each other change is told once.
+/// A client is notified once of each change that its token can see, and of no other.
 #[tokio::test]
 async fn a_changed_list_is_announced_only_to_those_who_see_the_change() {
     let gate = two_servers().await;

@@ -47,7 +47,7 @@ await scenario(async ({ page }) => {
   await page.getByRole('heading', { name: 'Activity' }).waitFor();
   await details.getByText('/shared/plan.md').first().waitFor();
 
-  // Containers are asked for by a switch.
+  // A switch includes containers.
   await goTo(page, '#/contention');
   await page.getByRole('checkbox').check();
   await page.waitForFunction(() => location.hash.includes('containers=true'));

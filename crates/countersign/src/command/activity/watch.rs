@@ -5,12 +5,14 @@ use serde_json::Value;
 
 use super::record::{COLUMNS, RecordStyle, row};
 use crate::cli::{Locations, Watch, WatchFormat};
-use crate::command::following::{self, EventPrinter};
+use crate::command::following::{self, EventPrinter, columns};
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{self, compact, plain};
+use crate::output::{self, compact};
 use crate::serve::StopSignal;
+
+const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];
 
 pub(super) async fn run(
     place: &Locations,
@@ -48,24 +50,16 @@ impl EventPrinter for Screen<'_> {
         let wanted = (self.args.starts || phase != "start") && self.args.filters.fits(&record);
         wanted.then(|| match self.args.output {
             WatchFormat::Json => compact(&value),
-            WatchFormat::Table => columns(&row(&record, self.looks)),
+            WatchFormat::Table => columns(&row(&record, self.looks), &WIDTHS),
         })
     }
 
     fn head(&self) -> Option<String> {
         match self.args.output {
             WatchFormat::Json => None,
-            WatchFormat::Table => Some(columns(&COLUMNS.map(str::to_uppercase))),
+            WatchFormat::Table => Some(columns(&COLUMNS.map(str::to_uppercase), &WIDTHS)),
         }
     }
-}
-
-/// Formats columns. Later rows are not known yet, so the widths are typical ones.
-fn columns(cells: &[String]) -> String {
-    const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];
-    let cell = |(cell, width): (&String, usize)| format!("{:width$}", plain(cell));
-    let cells: Vec<String> = cells.iter().zip(WIDTHS).map(cell).collect();
-    cells.join("  ").trim_end().to_owned()
 }
 
 #[cfg(test)]

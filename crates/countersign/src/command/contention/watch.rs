@@ -5,11 +5,13 @@ use jiff::Zoned;
 use serde_json::Value;
 
 use crate::cli::{Contention, Format, Locations};
-use crate::command::following::{self, EventPrinter};
+use crate::command::following::{self, EventPrinter, columns};
 use crate::control::Control;
 use crate::exit::Failure;
-use crate::output::{self, compact, local_time, milliseconds, note, plain};
+use crate::output::{self, compact, local_time, milliseconds, note};
 use crate::serve::StopSignal;
+
+const WIDTHS: [usize; 6] = [8, 28, 24, 24, 8, 0];
 
 pub(super) async fn run(place: &Locations, args: &Contention) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
@@ -41,7 +43,7 @@ struct Screen {
 impl EventPrinter for Screen {
     fn head(&self) -> Option<String> {
         let names = ["TIME", "WHAT", "AGENT", "OTHER AGENT", "GAP", "RESOURCE"];
-        (!self.is_json).then(|| columns(&names.map(str::to_owned)))
+        (!self.is_json).then(|| columns(&names.map(str::to_owned), &WIDTHS))
     }
 
     fn line(&self, kind: Option<&str>, data: &str) -> Option<String> {
@@ -58,24 +60,17 @@ impl EventPrinter for Screen {
             if self.is_json {
                 return compact(&value);
             }
-            columns(&[
+            let cells = [
                 local_time(&met.write.timestamp, &Zoned::now()),
                 met.words,
                 met.write.agent,
                 met.other.agent,
                 milliseconds(Some(met.gap_ms as f64)),
                 format!("{} {}", met.system, met.resource),
-            ])
+            ];
+            columns(&cells, &WIDTHS)
         })
     }
-}
-
-/// Formats columns. Later rows are not known yet, so the widths are typical ones.
-fn columns(cells: &[String; 6]) -> String {
-    const WIDTHS: [usize; 6] = [8, 28, 24, 24, 8, 0];
-    let cell = |(cell, width): (&String, usize)| format!("{:width$}", plain(cell));
-    let cells: Vec<String> = cells.iter().zip(WIDTHS).map(cell).collect();
-    cells.join("  ").trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::touch::ContentionKind;
 use crate::ledger::target::Access;
 
-/// A touch among the most recent ones of a resource. Agents are told apart by `agent`.
+/// One of the most recent touches of a resource. `agent` identifies the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshTouch<A, R> {
     pub agent: A,
