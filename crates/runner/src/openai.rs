@@ -2,6 +2,7 @@
 //! model and the gate, so the gate's tools are the only ones.
 
 mod answer;
+mod dialogue;
 mod key;
 mod retry;
 mod server;
@@ -11,11 +12,11 @@ mod tools;
 use std::collections::HashSet;
 
 use domain::Code;
-use mcp::object::{ObjectMembers, quote};
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
 use self::answer::{ModelAnswer, ModelCall};
+use self::dialogue::Dialogue;
 use self::server::ModelServer;
 use self::tools::ModelTools;
 
@@ -66,16 +67,15 @@ pub async fn converse(
     let tools = match task.gate {
         Some(gate) => {
             let patience = task.deadline.saturating_duration_since(Instant::now());
-            ModelTools::open(gate, patience).await.map_err(ConversationError::agent)?
+            let opened = ModelTools::open(gate, task.settings.api, patience).await;
+            opened.map_err(ConversationError::agent)?
         }
         None => ModelTools::default(),
     };
-    let system = task.system_prompt.map(|text| message("system", text));
-    let mut messages: Vec<String> = system.into_iter().collect();
-    messages.push(message("user", task.prompt));
+    let mut dialogue = Dialogue::new(task.settings.api, task.system_prompt, task.prompt);
     let turns_max = task.settings.max_turns;
     for turn in 1..=turns_max {
-        let asked = server.ask(&messages, &tools.definitions, task.deadline).await;
+        let asked = server.ask(dialogue.messages(), &tools.definitions, task.deadline).await;
         let mut answer = asked.map_err(ConversationError::agent)?;
         spent.add(&answer);
         if answer.calls.is_empty() {
@@ -84,9 +84,8 @@ pub async fn converse(
         // The model would never see the results of calls in the last turn, so they are not made.
         if turn < turns_max {
             name_calls(&mut answer.calls, turn);
-            messages.push(said(&answer));
             let results = tools.answer(&answer.calls).await;
-            messages.extend(answer.calls.iter().zip(&results).map(|(call, it)| result(call, it)));
+            dialogue.add(answer, &results);
         }
     }
     let message = format!(
@@ -138,43 +137,4 @@ fn name_calls(calls: &mut [ModelCall], turn: u32) {
         }
         taken.insert(call.id.clone());
     }
-}
-
-fn message(role: &str, content: &str) -> String {
-    format!(r#"{{"role":{},"content":{}}}"#, quote(role), quote(content))
-}
-
-/// Formats the model's text with its calls. Arguments that are not valid JSON are left out: servers
-/// that parse them reject the whole conversation. The response to the call quotes them.
-fn said(answer: &ModelAnswer) -> String {
-    let calls = answer.calls.iter().map(|call| {
-        let name = if call.name.is_empty() { "unknown" } else { &call.name };
-        let arguments = tools::arguments(&call.arguments).unwrap_or_else(|_| "{}".to_owned());
-        let mut function = ObjectMembers::default();
-        function.set("name", quote(name));
-        function.set("arguments", quote(&arguments));
-        let mut told = ObjectMembers::default();
-        told.set("id", quote(&call.id));
-        told.set("type", r#""function""#);
-        told.set("function", function.write_text());
-        told.write_text()
-    });
-    let calls: Vec<String> = calls.collect();
-    let mut told = ObjectMembers::default();
-    told.set("role", r#""assistant""#);
-    let content = if answer.text.is_empty() { "null".to_owned() } else { quote(&answer.text) };
-    told.set("content", content);
-    if !answer.reasoning.is_empty() {
-        told.set("reasoning_content", quote(&answer.reasoning));
-    }
-    told.set("tool_calls", format!("[{}]", calls.join(",")));
-    told.write_text()
-}
-
-fn result(call: &ModelCall, text: &str) -> String {
-    let mut told = ObjectMembers::default();
-    told.set("role", r#""tool""#);
-    told.set("tool_call_id", quote(&call.id));
-    told.set("content", quote(text));
-    told.write_text()
 }

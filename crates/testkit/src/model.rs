@@ -8,7 +8,7 @@ mod chat;
 mod gemini;
 mod responses;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -189,6 +189,8 @@ pub struct ModelRequest {
     pub body: Value,
     /// The credential, from whichever header.
     pub authorization: Option<String>,
+    /// The headers that are text, by their names in lower case.
+    pub headers: BTreeMap<String, String>,
 }
 
 /// The four APIs.
@@ -347,9 +349,12 @@ async fn answer(State(kept): State<Arc<Mutex<ModelState>>>, request: Request) ->
     let authorization =
         headers.get(header::AUTHORIZATION).or_else(|| headers.get("x-goog-api-key"));
     let authorization = authorization.and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let text = |value: &header::HeaderValue| value.to_str().ok().map(str::to_owned);
+    let headers = headers.iter().filter_map(|(name, value)| Some((name.to_string(), text(value)?)));
+    let headers = headers.collect();
     let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.unwrap_or_default();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    let asked = ModelRequest { path, body, authorization };
+    let asked = ModelRequest { path, body, authorization, headers };
     kept.lock().unwrap().asked.push(asked.clone());
     if asked.path.ends_with("/count_tokens") || asked.path.ends_with(":countTokens") {
         let count = r#"{"input_tokens":1,"totalTokens":1}"#;

@@ -32,11 +32,12 @@ pub use known::{Inventory, IsolationSupport, KnownPlugin};
 pub use machine::{Ending, Finish, Machine, MachineAction, MachineEvent};
 pub use outcome::{Status, StepOutcome};
 pub use plan::{
-    AgentState, Demand, OnFailure, OpenAi, OperationState, Options, Parallel, PluginTools,
-    Provider, Proxy, State, StateKind, Strategy, Terminal, TerminalStatus, Transition, Workflow,
+    AgentState, Demand, ModelApi, OnFailure, OpenAi, OperationState, Options, Parallel,
+    PluginTools, Provider, Proxy, State, StateKind, Strategy, Terminal, TerminalStatus, Transition,
+    Workflow,
 };
 pub use read::{Reading, read};
-pub use resolve::{ApiKey, ResolvedAgent, ResolvedOptions, ResolvedStep};
+pub use resolve::{HiddenText, ResolvedAgent, ResolvedOptions, ResolvedStep};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;
 pub use table::{BUILTINS, ToolSource, ToolTableEntry, not_approved, table, tool_name};

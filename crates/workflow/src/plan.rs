@@ -126,13 +126,37 @@ pub struct Options {
 /// The options that only `openai_compatible` takes.
 #[derive(Clone, Debug, Default)]
 pub struct OpenAi {
+    pub api: Option<ModelApi>,
     pub base_url: Option<Template>,
     pub api_key: Option<Template>,
+    /// Further headers of each request.
+    pub headers: Vec<(String, Template)>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub max_completion_tokens: Option<u32>,
+    pub max_tokens: Option<u32>,
     pub stream: Option<bool>,
     pub max_turns: Option<u32>,
+}
+
+/// The API of a model's server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModelApi {
+    #[default]
+    Chat,
+    Responses,
+}
+
+impl ModelApi {
+    pub(super) const NAMES: &[&str] = &["chat", "responses"];
+
+    pub(super) fn named(name: &str) -> Option<ModelApi> {
+        match name {
+            "chat" => Some(ModelApi::Chat),
+            "responses" => Some(ModelApi::Responses),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::plan::{AgentState, Options, Provider, StateKind, Workflow};
+use super::plan::{AgentState, ModelApi, Options, Provider, StateKind, Workflow};
 use super::values::Values;
 use super::{Template, WorkflowFault};
 use domain::code::Code;
@@ -44,28 +44,31 @@ pub struct ResolvedOptions {
     pub env: Vec<(String, String)>,
     pub config: Option<Map<String, Value>>,
     pub command: Option<String>,
+    pub api: Option<ModelApi>,
     pub base_url: Option<String>,
-    pub api_key: Option<ApiKey>,
+    pub api_key: Option<HiddenText>,
+    pub headers: Vec<(String, HiddenText)>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub max_completion_tokens: Option<u32>,
+    pub max_tokens: Option<u32>,
     pub stream: Option<bool>,
     pub max_turns: Option<u32>,
 }
 
 /// A secret that `Debug` does not show.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
+pub struct HiddenText(String);
 
-impl ApiKey {
+impl HiddenText {
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for ApiKey {
+impl fmt::Debug for HiddenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(…)")
+        f.write_str("HiddenText(…)")
     }
 }
 
@@ -156,6 +159,10 @@ impl Filler<'_> {
         });
         let config = options.config.as_ref();
         let openai = &options.openai;
+        let headers = openai.headers.iter().map(|(name, value)| {
+            let value = self.text(&format!("options.headers.{name}"), value)?;
+            Ok((name.clone(), HiddenText(value)))
+        });
         Ok(ResolvedOptions {
             model: self.maybe("options.model", options.model.as_ref())?,
             args: args.collect::<Result<_, _>>()?,
@@ -164,11 +171,14 @@ impl Filler<'_> {
                 .map(|all| self.members("options.config", all, Whole::AsText))
                 .transpose()?,
             command: options.command.clone(),
+            api: openai.api,
             base_url: self.maybe("options.base_url", openai.base_url.as_ref())?,
-            api_key: self.maybe("options.api_key", openai.api_key.as_ref())?.map(ApiKey),
+            api_key: self.maybe("options.api_key", openai.api_key.as_ref())?.map(HiddenText),
+            headers: headers.collect::<Result<_, _>>()?,
             temperature: openai.temperature,
             top_p: openai.top_p,
             max_completion_tokens: openai.max_completion_tokens,
+            max_tokens: openai.max_tokens,
             stream: openai.stream,
             max_turns: openai.max_turns,
         })

@@ -1,6 +1,7 @@
 //! Steps whose model this process calls itself: the tools offered to the model, the handling of its
 //! calls, and the end of the conversation.
 
+mod apis;
 mod ending;
 mod faults;
 mod key;

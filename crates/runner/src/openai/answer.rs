@@ -1,9 +1,15 @@
-//! An answer of a Chat Completions server, assembled from its bytes as they arrive, as events or
-//! one object. Reads no socket; the boundaries of the chunks make no difference.
+//! An answer of a model's server, assembled from its bytes as they arrive, as events or one object.
+//! Reads no socket; the boundaries of the chunks make no difference.
+
+mod chat;
+mod responses;
+
+use std::collections::BTreeMap;
 
 use domain::json;
 use mcp::sse;
 use serde_json::Value;
+use workflow::ModelApi;
 
 /// One event, or a whole answer in one piece. Answers have some kB; the longest of any model have
 /// one MiB.
@@ -24,23 +30,38 @@ pub(super) struct ModelAnswer {
     pub(super) text: String,
     /// Sent in place of a text.
     pub(super) refusal: String,
-    /// Some servers require it back with the calls it led to.
-    pub(super) reasoning: String,
+    pub(super) reasoning: ModelReasoning,
     /// In the order in which they are to be answered.
     pub(super) calls: Vec<ModelCall>,
+    /// The items of a Responses answer, which go back as they came.
+    pub(super) items: Vec<Value>,
     pub(super) finish: Option<String>,
     pub(super) usage: Option<Usage>,
     pub(super) model: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The reasoning in a Chat Completions answer. Servers require it back, in the members in which they
+/// sent it, with the calls it led to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ModelReasoning {
+    /// The member `reasoning_content`.
+    pub(super) content: String,
+    /// The member `reasoning`.
+    pub(super) text: String,
+    /// The member `reasoning_details`, with signed and encrypted parts.
+    pub(super) details: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ModelCall {
     /// Empty if the server sent none.
     pub(super) id: String,
     pub(super) name: String,
     /// JSON, unless the model made a mistake.
     pub(super) arguments: String,
-    index: Option<u64>,
+    /// A signature or the like, which goes back with the call.
+    pub(super) extra_content: Option<Value>,
+    pub(super) index: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,10 +79,14 @@ pub(super) enum AnswerFault {
     Long(usize),
     #[error("the response has more than {CALLS_MAX} tool calls")]
     ManyCalls,
+    #[error("the response has too many reasoning details")]
+    ManyDetails,
     #[error("cannot parse the response: {0}")]
     Rubbish(String),
     #[error("the response is not a Chat Completions response: it has no choices")]
-    Nothing,
+    NoChoices,
+    #[error("the response is not a Responses response: it has no output")]
+    NoOutput,
     #[error("the response ended early")]
     Unfinished,
     #[error("{message}")]
@@ -70,11 +95,15 @@ pub(super) enum AnswerFault {
 
 /// An answer still arriving.
 pub(super) struct Assembly {
+    api: ModelApi,
     form: Form,
     bytes: usize,
     content_bytes: usize,
     answer: ModelAnswer,
-    has_choices: bool,
+    /// The items of a Responses answer by their place, until its end repeats them.
+    items: BTreeMap<u64, Value>,
+    /// Something of an answer has arrived.
+    has_begun: bool,
     is_done: bool,
 }
 
@@ -87,13 +116,15 @@ enum Form {
 }
 
 impl Assembly {
-    pub(super) fn new() -> Assembly {
+    pub(super) fn new(api: ModelApi) -> Assembly {
         Assembly {
+            api,
             form: Form::Unknown,
             bytes: 0,
             content_bytes: 0,
             answer: ModelAnswer::default(),
-            has_choices: false,
+            items: BTreeMap::new(),
+            has_begun: false,
             is_done: false,
         }
     }
@@ -149,11 +180,14 @@ impl Assembly {
             self.object(&object)?;
             self.is_done = true;
         }
-        if self.has_choices && !self.is_finished() {
+        if self.has_begun && !self.is_finished() {
             return Err(AnswerFault::Unfinished);
         }
-        if !self.has_choices {
-            return Err(AnswerFault::Nothing);
+        if !self.has_begun {
+            return Err(match self.api {
+                ModelApi::Chat => AnswerFault::NoChoices,
+                ModelApi::Responses => AnswerFault::NoOutput,
+            });
         }
         let ModelAnswer { calls, .. } = &mut self.answer;
         calls.retain(|call| !call.name.is_empty() || !call.arguments.is_empty());
@@ -179,75 +213,20 @@ impl Assembly {
         if let Some(fault) = reported(object) {
             return Err(fault);
         }
-        let answer = &mut self.answer;
-        if answer.model.is_none() {
-            answer.model = filled(&object["model"]).map(str::to_owned);
+        match self.api {
+            ModelApi::Chat => self.chat(object),
+            ModelApi::Responses => self.response(object),
+        }
+    }
+
+    /// Takes in the model's name and the usage.
+    fn about(&mut self, object: &Value) {
+        if self.answer.model.is_none() {
+            self.answer.model = filled(&object["model"]).map(str::to_owned);
         }
         if let Some(usage) = usage(&object["usage"]) {
-            answer.usage = Some(usage);
+            self.answer.usage = Some(usage);
         }
-        let choices = object["choices"].as_array().into_iter().flatten();
-        for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0) {
-            self.has_choices = true;
-            self.choice(choice)?;
-        }
-        Ok(())
-    }
-
-    fn choice(&mut self, choice: &Value) -> Result<(), AnswerFault> {
-        let said = match &choice["delta"] {
-            delta @ Value::Object(_) => delta,
-            _ => &choice["message"],
-        };
-        if let Some(reason) = filled(&choice["finish_reason"]) {
-            self.answer.finish = Some(reason.to_owned());
-        }
-        let mut text = String::new();
-        match &said["content"] {
-            Value::Array(parts) => parts.iter().for_each(|part| text += string(&part["text"])),
-            other => text += string(other),
-        }
-        let pieces = [text.as_str(), string(&said["refusal"]), string(&said["reasoning_content"])];
-        self.count(pieces.iter().map(|piece| piece.len()).sum())?;
-        self.answer.text += pieces[0];
-        self.answer.refusal += pieces[1];
-        self.answer.reasoning += pieces[2];
-        let calls = said["tool_calls"].as_array().into_iter().flatten();
-        for piece in calls.filter(|piece| piece.is_object()) {
-            self.call(piece)?;
-        }
-        Ok(())
-    }
-
-    fn call(&mut self, piece: &Value) -> Result<(), AnswerFault> {
-        let function = &piece["function"];
-        let (id, name) = (string(&piece["id"]), string(&function["name"]));
-        let arguments = match &function["arguments"] {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            // Some servers send the JSON itself instead of a string.
-            other => other.to_string(),
-        };
-        self.count(id.len() + name.len() + arguments.len())?;
-        let index = piece["index"].as_u64();
-        let calls = &mut self.answer.calls;
-        let place = place_of(calls, index, id, name).unwrap_or(calls.len());
-        if place == calls.len() {
-            if place == CALLS_MAX {
-                return Err(AnswerFault::ManyCalls);
-            }
-            calls.push(ModelCall { index, ..ModelCall::default() });
-        }
-        let call = &mut calls[place];
-        // Taken from the first piece that has them: some servers repeat them in every piece.
-        if call.id.is_empty() {
-            id.clone_into(&mut call.id);
-        }
-        if call.name.is_empty() {
-            name.clone_into(&mut call.name);
-        }
-        call.arguments += &arguments;
-        Ok(())
     }
 
     fn count(&mut self, more_bytes: usize) -> Result<(), AnswerFault> {
@@ -260,30 +239,18 @@ impl Assembly {
     }
 }
 
-/// Finds the call that a piece belongs to; `None` if it begins a new one.
-fn place_of(calls: &[ModelCall], index: Option<u64>, id: &str, name: &str) -> Option<usize> {
-    let place = match index {
-        Some(_) => calls.iter().rposition(|call| call.index == index)?,
-        None if !id.is_empty() => return calls.iter().rposition(|call| call.id == id),
-        None => calls.len().checked_sub(1)?,
-    };
-    let begun = &calls[place];
-    // Servers without an index send a whole call in each piece; some of them number all calls 0.
-    let another = !begun.name.is_empty()
-        && !name.is_empty()
-        && (index.is_none() || !id.is_empty() && !begun.id.is_empty() && id != begun.id);
-    (!another).then_some(place)
-}
-
 /// Returns an error sent in place of an answer, or in the middle of one.
 fn reported(object: &Value) -> Option<AnswerFault> {
     let error = match &object["error"] {
-        Value::Null if object["object"] == "error" => object,
+        Value::Null if object["object"] == "error" || object["type"] == "error" => object,
         Value::Null => return None,
         error => error,
     };
-    let status = [&error["code"], &error["status"]].iter().find_map(|code| code.as_u64());
-    let status = status.and_then(|code| u16::try_from(code).ok());
+    let status = [&error["code"], &error["status"]].iter().find_map(|code| match code.as_str() {
+        Some("server_error") => Some(500),
+        Some("rate_limit_exceeded") => Some(429),
+        Some(_) | None => code.as_u64().and_then(|code| u16::try_from(code).ok()),
+    });
     let message = message(object).unwrap_or_else(|| "no error message".to_owned());
     Some(AnswerFault::Reported { status, message })
 }
@@ -301,7 +268,8 @@ fn usage(usage: &Value) -> Option<Usage> {
     }
     let count = |name: &str| usage[name].as_u64();
     let parts = || {
-        let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
+        let input = count("prompt_tokens").or_else(|| count("input_tokens"));
+        let output = count("completion_tokens").or_else(|| count("output_tokens"));
         input.unwrap_or(0).saturating_add(output.unwrap_or(0))
     };
     let cost_usd = usage["cost"].as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);

@@ -2,6 +2,7 @@
 //! from the server's texts before anyone reads them.
 
 use http::HeaderValue;
+use serde_json::Value;
 
 /// The replacement for a key.
 const REDACTED: &str = "[redacted]";
@@ -28,9 +29,15 @@ impl Key {
     }
 
     /// Returns the authorization header, if there is a key.
+    pub(super) fn bearer(&self) -> Result<Option<HeaderValue>, &'static str> {
+        let Some(key) = &self.0 else { return Ok(None) };
+        Key(Some(format!("Bearer {key}"))).header()
+    }
+
+    /// Returns the key as the value of a header.
     pub(super) fn header(&self) -> Result<Option<HeaderValue>, &'static str> {
         let Some(key) = &self.0 else { return Ok(None) };
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(
+        let mut value = HeaderValue::from_str(key).map_err(
             |_| "the api_key contains characters that are not allowed in an HTTP header",
         )?;
         value.set_sensitive(true);
@@ -46,6 +53,18 @@ impl Key {
     pub(super) fn clear_said(&self, text: &mut String) {
         if self.0.as_ref().is_some_and(|key| text.contains(key.as_str())) {
             *text = self.without(text, SECRET_BYTES_MIN);
+        }
+    }
+
+    /// Removes the key from every text of a value.
+    pub(super) fn clear_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.clear_said(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clear_value(item)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| self.clear_value(member));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
@@ -76,8 +95,8 @@ mod tests {
             assert_eq!(heard, said);
         }
         assert!(!Key::new(Some(" \n")).is_given());
-        assert!(Key::new(Some("a\nb")).header().is_err());
-        let header = Key::new(Some("abc")).header().unwrap().unwrap();
+        assert!(Key::new(Some("a\nb")).bearer().is_err());
+        let header = Key::new(Some("abc")).bearer().unwrap().unwrap();
         assert!(header.is_sensitive() && header == "Bearer abc");
     }
 }

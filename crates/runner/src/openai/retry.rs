@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use http::HeaderMap;
+use http::header::RETRY_AFTER;
 use jiff::Timestamp;
 
 /// Maximum number of attempts for one request.
@@ -20,14 +22,23 @@ pub(super) enum RetryAdvice {
     After(Duration),
 }
 
-/// Returns the advice for a response with this status. `retry_after` is the header of that name.
-pub(super) fn of_status(status: u16, retry_after: Option<&str>, now: Timestamp) -> RetryAdvice {
+/// Returns the advice for a response with this status, which may state a delay.
+pub(super) fn of_status(status: u16, stated: Option<Duration>) -> RetryAdvice {
     match status {
-        408 | 429 | 500..=599 => retry_after
-            .and_then(|value| wait_of(value, now))
-            .map_or(RetryAdvice::Later, RetryAdvice::After),
+        408 | 429 | 500..=599 => stated.map_or(RetryAdvice::Later, RetryAdvice::After),
         _ => RetryAdvice::Never,
     }
+}
+
+/// Returns the delay that a response states: `Retry-After`, or the more exact `retry-after-ms` of
+/// some servers.
+pub(super) fn stated_wait(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |value: &http::HeaderValue| value.to_str().ok().map(str::to_owned);
+    let exact = headers.get("retry-after-ms").and_then(text);
+    let exact = exact.and_then(|value| {
+        Duration::try_from_secs_f64(value.trim().parse::<f64>().ok()? / 1000.0).ok()
+    });
+    exact.or_else(|| wait_of(&headers.get(RETRY_AFTER).and_then(text)?, now))
 }
 
 /// Parses `Retry-After`: seconds, or a date.
@@ -60,29 +71,43 @@ pub(super) fn wait(again: RetryAdvice, attempt: u32, random: u32) -> Option<Dura
 mod tests {
     use super::*;
 
-    fn after(seconds: u64) -> RetryAdvice {
+    fn after_seconds(seconds: u64) -> RetryAdvice {
         RetryAdvice::After(Duration::from_secs(seconds))
     }
 
     #[test]
-    fn retry_advice_follows_the_status_and_retry_after_header() {
+    fn retry_advice_follows_the_status_and_the_stated_delay() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        for (status, header, expected) in [
-            (401, None, RetryAdvice::Never),
-            (400, Some("1"), RetryAdvice::Never),
-            (404, None, RetryAdvice::Never),
-            (408, None, RetryAdvice::Later),
-            (429, None, RetryAdvice::Later),
-            (429, Some("7"), after(7)),
-            (429, Some(" 0 "), after(0)),
-            (503, Some("Sun, 15 Nov 2026 12:00:09 GMT"), after(9)),
-            (503, Some("Sun, 15 Nov 2026 11:59:00 GMT"), after(0)),
-            (500, Some("soon"), RetryAdvice::Later),
-            (500, Some("-3"), RetryAdvice::Later),
-            (429, Some("99999999999999999999999"), RetryAdvice::Later),
-            (599, None, RetryAdvice::Later),
+        let ms = |ms: u64| RetryAdvice::After(Duration::from_millis(ms));
+        for (status, after, after_ms, expected) in [
+            (401, None, None, RetryAdvice::Never),
+            (400, Some("1"), Some("1"), RetryAdvice::Never),
+            (404, None, None, RetryAdvice::Never),
+            (408, None, None, RetryAdvice::Later),
+            (429, None, None, RetryAdvice::Later),
+            (429, Some("7"), None, after_seconds(7)),
+            (429, Some(" 0 "), None, after_seconds(0)),
+            (503, Some("Sun, 15 Nov 2026 12:00:09 GMT"), None, after_seconds(9)),
+            (503, Some("Sun, 15 Nov 2026 11:59:00 GMT"), None, after_seconds(0)),
+            (500, Some("soon"), None, RetryAdvice::Later),
+            (500, Some("-3"), None, RetryAdvice::Later),
+            (429, Some("99999999999999999999999"), None, RetryAdvice::Later),
+            (599, None, None, RetryAdvice::Later),
+            (429, Some("7"), Some("250"), ms(250)),
+            (429, None, Some(" 1500.5 "), RetryAdvice::After(Duration::from_micros(1_500_500))),
+            (429, Some("7"), Some("soon"), after_seconds(7)),
+            (429, Some("7"), Some("-1"), after_seconds(7)),
+            (429, Some("7"), Some("NaN"), after_seconds(7)),
+            (429, None, Some("1e300"), RetryAdvice::Later),
         ] {
-            assert_eq!(of_status(status, header, now), expected, "{status} {header:?}");
+            let mut headers = HeaderMap::new();
+            let given = [("retry-after", after), ("retry-after-ms", after_ms)];
+            for (name, value) in given.into_iter().filter_map(|(name, value)| Some((name, value?)))
+            {
+                headers.insert(name, value.parse().unwrap());
+            }
+            let found = of_status(status, stated_wait(&headers, now));
+            assert_eq!(found, expected, "{status} {after:?} {after_ms:?}");
         }
     }
 
@@ -94,8 +119,8 @@ mod tests {
         assert_eq!(ms(RetryAdvice::Later, 3, u32::MAX), Some(2_000));
         assert_eq!(ms(RetryAdvice::Later, ATTEMPTS_MAX, 0), None);
         assert_eq!(ms(RetryAdvice::Never, 1, 0), None);
-        assert_eq!(ms(after(7), 1, 0), Some(7_000));
-        assert_eq!(ms(after(7), 1, u32::MAX), Some(7_100));
+        assert_eq!(ms(after_seconds(7), 1, 0), Some(7_000));
+        assert_eq!(ms(after_seconds(7), 1, u32::MAX), Some(7_100));
         assert!(wait(RetryAdvice::After(Duration::MAX), 1, 9).is_some());
     }
 }

@@ -4,17 +4,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use mcp::http::PooledResponse;
 use mcp::http::target::HttpTarget;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
+use workflow::ModelApi;
 
 use super::answer::{self, AnswerFault, Assembly, ModelAnswer};
 use super::retry::{self, RetryAdvice};
-use super::settings::{ModelSettings, UsageReport};
+use super::settings::{Extras, ModelSettings};
 
 /// Maximum silence of a server. A model that reads a long input on a small machine, or that answers
 /// in one piece, takes minutes to its first byte; the step's own timeout bounds the rest.
@@ -37,7 +38,7 @@ pub(super) struct ModelServer<'a> {
     settings: &'a ModelSettings,
     target: HttpTarget,
     headers: HeaderMap,
-    usage: UsageReport,
+    extras: Extras,
 }
 
 /// The reason a request has no answer.
@@ -61,11 +62,13 @@ impl From<AnswerFault> for RequestFailure {
             AnswerFault::LongPiece(_)
             | AnswerFault::Long(_)
             | AnswerFault::ManyCalls
-            | AnswerFault::Nothing => RetryAdvice::Never,
+            | AnswerFault::ManyDetails
+            | AnswerFault::NoChoices
+            | AnswerFault::NoOutput => RetryAdvice::Never,
             AnswerFault::Rubbish(_) | AnswerFault::Unfinished => RetryAdvice::Later,
-            AnswerFault::Reported { status, .. } => status.map_or(RetryAdvice::Never, |status| {
-                retry::of_status(status, None, Timestamp::now())
-            }),
+            AnswerFault::Reported { status, .. } => {
+                status.map_or(RetryAdvice::Never, |status| retry::of_status(status, None))
+            }
         };
         match fault {
             AnswerFault::Reported { message, .. } => {
@@ -84,10 +87,8 @@ impl<'a> ModelServer<'a> {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let agent = concat!("countersign/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        if let Some(authorization) = settings.key.header()? {
-            headers.insert(AUTHORIZATION, authorization);
-        }
-        Ok(ModelServer { settings, target, headers, usage: UsageReport::Wanted })
+        settings.authorize(&mut headers)?;
+        Ok(ModelServer { settings, target, headers, extras: Extras::Wanted })
     }
 
     /// Sends the request until there is an answer, or a retry is pointless. The step ends at
@@ -100,13 +101,13 @@ impl<'a> ModelServer<'a> {
     ) -> Result<ModelAnswer, String> {
         let mut attempt = 1;
         loop {
-            let body = self.settings.body(messages, tools, self.usage);
+            let body = self.settings.body(messages, tools, self.extras);
             let failed = match self.once(body).await {
                 Ok(answer) => return Ok(self.cleared(answer)),
                 Err(failed) => failed,
             };
-            if self.usage == UsageReport::Wanted && refuses_usage(&failed) {
-                self.usage = UsageReport::NotAsked;
+            if self.extras == Extras::Wanted && refuses_extras(&failed) {
+                self.extras = Extras::NotAsked;
                 continue;
             }
             let words = self.words(&failed);
@@ -132,10 +133,11 @@ impl<'a> ModelServer<'a> {
     /// Returns the message for people. The key is removed before anything is cut: even half of it
     /// is too much.
     fn words(&self, failed: &RequestFailure) -> String {
-        let key = &self.settings.key;
-        let words = key.clear(&failed.words);
-        let words = format!("model server at {}: {words}", self.target.host());
-        match one_line(&key.clear(&failed.said)) {
+        let clear = |text: &str| {
+            self.settings.secrets().fold(text.to_owned(), |text, key| key.clear(&text))
+        };
+        let words = format!("model server at {}: {}", self.target.host(), clear(&failed.words));
+        match one_line(&clear(&failed.said)) {
             said if said.is_empty() => words,
             said => format!("{words}: {said}"),
         }
@@ -143,16 +145,22 @@ impl<'a> ModelServer<'a> {
 
     /// Removes the key from an answer, which would carry it into outputs and records.
     fn cleared(&self, mut answer: ModelAnswer) -> ModelAnswer {
-        let key = &self.settings.key;
-        for text in [&mut answer.text, &mut answer.refusal, &mut answer.reasoning] {
-            key.clear_said(text);
-        }
-        for call in &mut answer.calls {
-            for text in [&mut call.id, &mut call.name, &mut call.arguments] {
-                key.clear_said(text);
+        for key in self.settings.secrets() {
+            let reasoning = &mut answer.reasoning;
+            let said = [&mut answer.text, &mut answer.refusal];
+            let texts = said.into_iter().chain([&mut reasoning.content, &mut reasoning.text]);
+            texts
+                .chain(&mut answer.model)
+                .chain(&mut answer.finish)
+                .for_each(|it| key.clear_said(it));
+            for call in &mut answer.calls {
+                let texts = [&mut call.id, &mut call.name, &mut call.arguments];
+                texts.into_iter().for_each(|text| key.clear_said(text));
+                call.extra_content.iter_mut().for_each(|extra| key.clear_value(extra));
             }
+            let values = reasoning.details.iter_mut().chain(&mut answer.items);
+            values.for_each(|value| key.clear_value(value));
         }
-        answer.model.iter_mut().chain(&mut answer.finish).for_each(|text| key.clear_said(text));
         answer
     }
 
@@ -170,7 +178,7 @@ impl<'a> ModelServer<'a> {
             RequestFailure::new(format!("no response: {cause}"), RetryAdvice::Later)
         })?;
         match response.status() {
-            status if status.is_success() => read(response).await,
+            status if status.is_success() => read(self.settings.api, response).await,
             status if status.is_redirection() => {
                 let words = format!(
                     "redirected to {}; redirects are not followed, because the key would be sent \
@@ -184,8 +192,8 @@ impl<'a> ModelServer<'a> {
     }
 
     async fn refused(&self, status: StatusCode, response: PooledResponse) -> RequestFailure {
-        let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let mut again = retry::of_status(status.as_u16(), header, Timestamp::now());
+        let wait = retry::stated_wait(response.headers(), Timestamp::now());
+        let mut again = retry::of_status(status.as_u16(), wait);
         let body = error_body(response).await;
         let error: Value = serde_json::from_str(&body).unwrap_or_default();
         // The quota will not be refilled while we wait.
@@ -215,15 +223,17 @@ impl<'a> ModelServer<'a> {
     }
 }
 
-/// Reports whether the server rejected the request because it asks for a stream's usage.
-fn refuses_usage(failed: &RequestFailure) -> bool {
+/// Reports whether the server rejected the request because of the extras that it asks for.
+fn refuses_extras(failed: &RequestFailure) -> bool {
     let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
+    let said = failed.said.to_ascii_lowercase();
+    let names = ["stream_options", "include_usage", "'include'", "\"include\"", "encrypted"];
     failed.status.is_some_and(|status| refused.contains(&status))
-        && (failed.said.contains("stream_options") || failed.said.contains("include_usage"))
+        && names.iter().any(|name| said.contains(name))
 }
 
-async fn read(mut response: PooledResponse) -> Result<ModelAnswer, RequestFailure> {
-    let mut assembly = Assembly::new();
+async fn read(api: ModelApi, mut response: PooledResponse) -> Result<ModelAnswer, RequestFailure> {
+    let mut assembly = Assembly::new(api);
     loop {
         let patience = if assembly.is_finished() { LAST_WORDS_MAX } else { SILENCE_MAX };
         match timeout(patience, response.chunk()).await {

@@ -2,29 +2,40 @@
 
 use std::ffi::OsString;
 
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 use mcp::object::{ObjectMembers, quote};
 use url::{Host, Position, Url};
-use workflow::ResolvedOptions;
+use workflow::{ModelApi, ResolvedOptions};
 
 use super::key::Key;
 
 const TURNS: u32 = 25;
 
-/// The path appended to the base URL that people know.
-const PATH: &str = "/chat/completions";
+/// Returns the path appended to the base URL that people know.
+fn path(api: ModelApi) -> &'static str {
+    match api {
+        ModelApi::Chat => "/chat/completions",
+        ModelApi::Responses => "/responses",
+    }
+}
 
 /// The variable that holds the key, if the options have none.
 pub const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 pub struct ModelSettings {
+    pub(super) api: ModelApi,
     pub(super) url: Url,
     pub key: Key,
+    /// Further headers of each request, whose values are secrets like the key.
+    headers: Vec<(HeaderName, Key)>,
     pub model: String,
     pub max_turns: u32,
     pub stream: bool,
     temperature: Option<f64>,
     top_p: Option<f64>,
     max_completion_tokens: Option<u32>,
+    max_tokens: Option<u32>,
 }
 
 impl ModelSettings {
@@ -36,29 +47,55 @@ impl ModelSettings {
         let mut faults = Vec::new();
         let base_url = either(options.base_url.as_deref(), env, "OPENAI_BASE_URL");
         let url = base_url.ok_or_else(|| missing("base_url", "OPENAI_BASE_URL"));
-        let url = url.and_then(|base| address(&base)).map_err(|fault| faults.push(fault)).ok();
+        let api = options.api.unwrap_or_default();
+        let url = url.and_then(|base| address(&base, api)).map_err(|fault| faults.push(fault)).ok();
         let model = either(options.model.as_deref(), env, "OPENAI_MODEL");
         if model.is_none() {
             faults.push(missing("model", "OPENAI_MODEL"));
         }
         let key = options.api_key.as_ref().map(|key| key.reveal());
         let key = Key::new(either(key, env, KEY_VARIABLE).as_deref());
-        if let Err(fault) = key.header() {
+        if let Err(fault) = key.bearer() {
             faults.push(fault.to_owned());
+        }
+        let headers = headers(options, &mut faults);
+        if options.max_tokens.is_some() && options.max_completion_tokens.is_some() {
+            faults.push("max_tokens and max_completion_tokens are both set: use one".to_owned());
         }
         match (url, model) {
             (Some(url), Some(model)) if faults.is_empty() => Ok(ModelSettings {
+                api,
                 url,
                 key,
+                headers,
                 model,
                 max_turns: options.max_turns.unwrap_or(TURNS),
                 stream: options.stream.unwrap_or(true),
                 temperature: options.temperature,
                 top_p: options.top_p,
                 max_completion_tokens: options.max_completion_tokens,
+                max_tokens: options.max_tokens,
             }),
             _ => Err(faults.join("; ")),
         }
+    }
+
+    /// Adds the key and the further headers to those of a request.
+    pub(super) fn authorize(&self, headers: &mut HeaderMap) -> Result<(), &'static str> {
+        if let Some(authorization) = self.key.bearer()? {
+            headers.insert(AUTHORIZATION, authorization);
+        }
+        for (name, value) in &self.headers {
+            if let Some(value) = value.header()? {
+                headers.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what must not appear in any text.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.key).chain(self.headers.iter().map(|(_, value)| value))
     }
 
     /// Returns the URL for people, without its query, which may hold a key.
@@ -85,10 +122,14 @@ impl ModelSettings {
     }
 
     /// Builds the body of a request. The parts are already JSON texts.
-    pub(super) fn body(&self, messages: &[String], tools: &[String], usage: UsageReport) -> String {
+    pub(super) fn body(&self, messages: &[String], tools: &[String], extras: Extras) -> String {
         let mut body = ObjectMembers::default();
         body.set("model", quote(&self.model));
-        body.set("messages", format!("[{}]", messages.join(",")));
+        let conversation = match self.api {
+            ModelApi::Chat => "messages",
+            ModelApi::Responses => "input",
+        };
+        body.set(conversation, format!("[{}]", messages.join(",")));
         if !tools.is_empty() {
             body.set("tools", format!("[{}]", tools.join(",")));
             body.set("tool_choice", r#""auto""#);
@@ -98,24 +139,57 @@ impl ModelSettings {
                 body.set(name, serde_json::Value::from(number).to_string());
             }
         }
-        if let Some(tokens) = self.max_completion_tokens {
-            body.set("max_completion_tokens", tokens.to_string());
+        let (complete, all) = match self.api {
+            ModelApi::Chat => ("max_completion_tokens", "max_tokens"),
+            ModelApi::Responses => ("max_output_tokens", "max_output_tokens"),
+        };
+        for (name, tokens) in [(complete, self.max_completion_tokens), (all, self.max_tokens)] {
+            if let Some(tokens) = tokens {
+                body.set(name, tokens.to_string());
+            }
         }
         if self.stream {
             body.set("stream", "true");
-            if usage == UsageReport::Wanted {
+        }
+        match self.api {
+            ModelApi::Chat if self.stream && extras == Extras::Wanted => {
                 body.set("stream_options", r#"{"include_usage":true}"#);
+            }
+            ModelApi::Chat => {}
+            // Every request holds the whole conversation, so that nothing need be kept there.
+            ModelApi::Responses => {
+                body.set("store", "false");
+                if extras == Extras::Wanted {
+                    body.set("include", r#"["reasoning.encrypted_content"]"#);
+                }
             }
         }
         body.write_text()
     }
 }
 
-/// The choice whether to request a stream's usage; a few servers reject such a request.
+/// The choice whether to request what a few servers reject: a stream's usage in Chat Completions,
+/// the encrypted reasoning in Responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UsageReport {
+pub(super) enum Extras {
     Wanted,
     NotAsked,
+}
+
+/// Reads the further headers. The faults never contain a value.
+fn headers(options: &ResolvedOptions, faults: &mut Vec<String>) -> Vec<(HeaderName, Key)> {
+    let mut headers = Vec::new();
+    for (name, value) in &options.headers {
+        let (Ok(read), value) = (HeaderName::try_from(name), Key::new(Some(value.reveal()))) else {
+            faults.push(format!("'{name}' is not the name of an HTTP header"));
+            continue;
+        };
+        if value.header().is_err() {
+            faults.push(format!("the header '{name}' contains characters that are not allowed"));
+        }
+        headers.push((read, value));
+    }
+    headers
 }
 
 /// Returns an option, or else a variable. An empty value counts as missing.
@@ -133,7 +207,7 @@ fn missing(option: &str, variable: &str) -> String {
 }
 
 /// Returns the URL for requests. The error never contains the address, which may hold a key.
-fn address(base: &str) -> Result<Url, String> {
+fn address(base: &str, api: ModelApi) -> Result<Url, String> {
     const EXAMPLE: &str = "such as https://api.openai.com/v1";
     let no_url = || format!("base_url is not an http or https URL {EXAMPLE}");
     let mut url = Url::parse(base.trim()).map_err(|_| no_url())?;
@@ -146,10 +220,10 @@ fn address(base: &str) -> Result<Url, String> {
     if url.fragment().is_some() {
         return Err(format!("base_url contains a '#': expected a URL {EXAMPLE}"));
     }
-    let path = url.path().trim_end_matches('/');
-    let path = path.strip_suffix(PATH).unwrap_or(path);
-    let path = format!("{path}{PATH}");
-    url.set_path(&path);
+    let base = url.path().trim_end_matches('/');
+    let base = base.strip_suffix(path(api)).unwrap_or(base);
+    let whole = format!("{base}{}", path(api));
+    url.set_path(&whole);
     Ok(url)
 }
 
@@ -216,6 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn the_responses_api_has_its_own_path_and_members() {
+        let env = [("OPENAI_MODEL".into(), "m".into())];
+        let options = ResolvedOptions {
+            api: Some(ModelApi::Responses),
+            base_url: Some("https://x.example/v1/responses/".to_owned()),
+            max_completion_tokens: Some(9),
+            ..ResolvedOptions::default()
+        };
+        let found = ModelSettings::new(&options, &env).unwrap();
+        assert_eq!(found.shown_url(), "https://x.example/v1/responses");
+        let body = found.body(&["{}".to_owned()], &[], Extras::NotAsked);
+        let expected =
+            r#"{"model":"m","input":[{}],"max_output_tokens":9,"stream":true,"store":false}"#;
+        assert_eq!(body, expected);
+        let both = ResolvedOptions { max_tokens: Some(9), ..options };
+        let fault = ModelSettings::new(&both, &env).err().unwrap();
+        assert_eq!(fault, "max_tokens and max_completion_tokens are both set: use one");
+    }
+
+    #[test]
     fn unencrypted_remote_urls_cause_a_warning() {
         for (base, warns) in [
             ("http://127.0.0.1:1/v1", false),
@@ -240,15 +334,15 @@ mod tests {
             settings.body(&["{\"role\":\"user\"}".to_owned()], tools, usage)
         };
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"stream":true}"#;
-        assert_eq!(body(&options, &[], UsageReport::NotAsked), expected);
+        assert_eq!(body(&options, &[], Extras::NotAsked), expected);
         options.stream = Some(false);
         options.temperature = Some(0.5);
         options.top_p = Some(1.0);
         options.max_completion_tokens = Some(9);
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"tools":[{}],"tool_choice":"auto","temperature":0.5,"top_p":1.0,"max_completion_tokens":9}"#;
-        assert_eq!(body(&options, &["{}".to_owned()], UsageReport::Wanted), expected);
+        assert_eq!(body(&options, &["{}".to_owned()], Extras::Wanted), expected);
         options.stream = None;
-        let body = body(&options, &[], UsageReport::Wanted);
+        let body = body(&options, &[], Extras::Wanted);
         assert!(body.ends_with(r#""stream":true,"stream_options":{"include_usage":true}}"#));
     }
 }

@@ -16,8 +16,10 @@ use mcp::{ErrorObject, lines};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
+use workflow::ModelApi;
 
 use super::answer::ModelCall;
+use super::dialogue;
 
 /// Our client name at the gate.
 const CLIENT: &str = "openai_compatible";
@@ -40,7 +42,11 @@ pub(super) struct ModelTools {
 
 impl ModelTools {
     /// Requests the list of tools from the gate.
-    pub(super) async fn open(gate: DuplexStream, patience: Duration) -> Result<ModelTools, String> {
+    pub(super) async fn open(
+        gate: DuplexStream,
+        api: ModelApi,
+        patience: Duration,
+    ) -> Result<ModelTools, String> {
         let (reader, writer) = tokio::io::split(gate);
         let gate = lines::connect(reader, writer, Arc::new(NoService));
         let info = json!({"name": CLIENT, "version": env!("CARGO_PKG_VERSION")});
@@ -50,8 +56,8 @@ impl ModelTools {
         let listed = client::list(&gate, List::Tools, patience).await;
         let listed =
             listed.map_err(|error| format!("cannot list the tools of the step's gate: {error}"))?;
-        let listed: Vec<(String, String)> = listed.iter().filter_map(|it| function(it)).collect();
-        let (names, definitions) = listed.into_iter().unzip();
+        let listed = listed.iter().filter_map(|tool| named_definition(api, tool));
+        let (names, definitions) = listed.unzip();
         Ok(ModelTools { gate: Some(gate), definitions, names, patience })
     }
 
@@ -134,20 +140,11 @@ pub(super) fn arguments(text: &str) -> Result<String, String> {
     Err(format!("the arguments are not valid JSON: {fault}. They were: {shown}"))
 }
 
-/// Returns a tool's name, and the tool in the format of Chat Completions. The schema keeps its
-/// text.
-fn function(tool: &RawValue) -> Option<(String, String)> {
+/// Returns a tool's name, and the tool in the form of the API.
+fn named_definition(api: ModelApi, tool: &RawValue) -> Option<(String, String)> {
     let tool = ObjectMembers::parse(tool).ok()?;
-    let mut function = ObjectMembers::default();
-    function.set("name", tool.get("name")?);
-    if let Some(description) = tool.get("description") {
-        function.set("description", description);
-    }
-    if let Some(schema) = tool.get("inputSchema") {
-        function.set("parameters", schema);
-    }
     let name: String = serde_json::from_str(tool.get("name")?).ok()?;
-    Some((name, format!(r#"{{"type":"function","function":{}}}"#, function.write_text())))
+    Some((name, dialogue::definition(api, &tool)?))
 }
 
 /// Converts a result for the model: tool messages are text.
@@ -219,19 +216,6 @@ mod tests {
             }
         }
         assert!(arguments(&"x".repeat(10_000)).unwrap_err().len() < 400);
-    }
-
-    #[test]
-    fn a_tool_keeps_the_text_of_its_schema() {
-        let tool = raw(
-            r#"{"name":"a__b","title":"T","description":"d\n","inputSchema":{"type":"object","x":1E2},"annotations":{}}"#
-                .to_owned(),
-        );
-        let (name, told) = function(&tool).unwrap();
-        assert_eq!(name, "a__b");
-        let expected = r#"{"type":"function","function":{"name":"a__b","description":"d\n","parameters":{"type":"object","x":1E2}}}"#;
-        assert_eq!(told, expected);
-        assert_eq!(function(&raw("{}".to_owned())), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn asked(path: &str, body: Value) -> ModelRequest {
-    ModelRequest { path: path.to_owned(), body, authorization: None }
+    ModelRequest { path: path.to_owned(), body, authorization: None, headers: BTreeMap::new() }
 }
 
 #[test]

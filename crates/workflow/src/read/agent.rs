@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use super::super::isolation;
-use super::super::plan::{AgentPlaces, AgentState, Demand, OpenAi, Options, Provider, Proxy};
+use super::super::plan::{
+    AgentPlaces, AgentState, Demand, ModelApi, OpenAi, Options, Provider, Proxy,
+};
 use super::super::{Template, table};
 use super::mapping::Mapping;
 use super::reader::Reader;
@@ -11,6 +13,23 @@ use domain::code::Code;
 use domain::document::{Location, Node};
 
 const ARGS_MAX: usize = 1_000;
+
+/// Headers that follow from the request itself.
+const OWN_HEADERS: [&str; 12] = [
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
 const TEMPERATURES: RangeInclusive<f64> = 0.0..=2.0;
 const SHARES: RangeInclusive<f64> = 0.0..=1.0;
 const TOKENS: RangeInclusive<u32> = 1..=10_000_000;
@@ -120,7 +139,12 @@ impl<'a> Reader<'a> {
     }
 
     fn openai(&mut self, members: &Mapping<'a>) -> OpenAi {
+        let headers = members.get("headers").map(|node| self.headers(node));
         OpenAi {
+            api: members
+                .get("api")
+                .and_then(|node| self.choice(node, ModelApi::NAMES, ModelApi::named)),
+            headers: headers.unwrap_or_default(),
             base_url: members.get("base_url").and_then(|node| self.template(node)),
             api_key: members.get("api_key").and_then(|node| self.template(node)),
             temperature: members
@@ -130,9 +154,32 @@ impl<'a> Reader<'a> {
             max_completion_tokens: members
                 .get("max_completion_tokens")
                 .and_then(|node| self.count(node, TOKENS)),
+            max_tokens: members.get("max_tokens").and_then(|node| self.count(node, TOKENS)),
             stream: self.flag(members, "stream"),
             max_turns: members.get("max_turns").and_then(|node| self.count(node, TURNS)),
         }
+    }
+
+    fn headers(&mut self, node: &Node<'a>) -> Vec<(String, Template)> {
+        let Some(members) = self.any_mapping(node) else { return Vec::new() };
+        let mut read: Vec<(String, Template)> = Vec::new();
+        for entry in &members.entries {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let name = entry.name.to_ascii_lowercase();
+            if name.is_empty() || !name.chars().all(is_name) {
+                let message = "the name of a header must consist of letters, digits, '-', '_', '.'";
+                self.report.error(&entry.key, Code::WorkflowBadName, message);
+            } else if OWN_HEADERS.contains(&name.as_str()) {
+                let message = "this header is set by countersign itself (for a key, use api_key)";
+                self.report.error(&entry.key, Code::WorkflowBadName, message);
+            } else if read.iter().any(|(had, _)| *had == name) {
+                let message = "the same header again, in other letters";
+                self.report.error(&entry.key, Code::WorkflowBadName, message);
+            } else if let Some(value) = self.word_template(&entry.node) {
+                read.push((name, value));
+            }
+        }
+        read
     }
 
     fn args(&mut self, node: &Node<'a>) -> Vec<(Template, Location)> {
@@ -171,12 +218,15 @@ fn option_keys(provider: Provider) -> &'static [&'static str] {
         Provider::Claude | Provider::Gemini => &["model", "args", "env", "command"],
         Provider::Codex | Provider::OpenCode => &["model", "args", "env", "command", "config"],
         Provider::OpenAiCompatible => &[
+            "api",
             "base_url",
             "model",
             "api_key",
+            "headers",
             "temperature",
             "top_p",
             "max_completion_tokens",
+            "max_tokens",
             "stream",
             "max_turns",
         ],

@@ -403,6 +403,18 @@ fn faults_of_agents_and_their_proxy_are_reported() {
             "WORKFLOW.BAD_VALUE @ states.s.options.max_turns: expected a whole number from 1 to 1000, found 0",
         ),
         (
+            "type: agent, provider: openai_compatible, prompt: p, options: {api: §chatt}",
+            "WORKFLOW.BAD_VALUE @ states.s.options.api: expected chat or responses, found \"chatt\"; did you mean 'chat'?",
+        ),
+        (
+            "type: agent, provider: openai_compatible, prompt: p, options: {headers: {§Host: x}}",
+            "WORKFLOW.BAD_NAME @ states.s.options.headers.Host: this header is set by countersign itself (for a key, use api_key)",
+        ),
+        (
+            "type: agent, provider: openai_compatible, prompt: p, options: {headers: {§\"a b\": x}}",
+            "WORKFLOW.BAD_NAME @ states.s.options.headers[\"a b\"]: the name of a header must consist of letters, digits, '-', '_', '.'",
+        ),
+        (
             "type: agent, provider: openai_compatible, prompt: p, options: {max_completion_tokens: §0}",
             "WORKFLOW.BAD_VALUE @ states.s.options.max_completion_tokens: expected a whole number from 1 to 10000000, found 0",
         ),

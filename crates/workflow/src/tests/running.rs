@@ -354,7 +354,7 @@ fn steps_are_resolved_with_the_values_of_now() {
     let fault = run.resolve("d").unwrap_err();
     assert_eq!(fault.message, "{{.env.GONE}}: environment variable GONE is not set");
     let ResolvedStep::Agent(agent) = run.resolve("e").unwrap() else { panic!() };
-    assert_eq!(agent.options.api_key.as_ref().map(ApiKey::reveal), Some("me"));
+    assert_eq!(agent.options.api_key.as_ref().map(HiddenText::reveal), Some("me"));
     assert!(!format!("{agent:?}").contains("\"me\""));
     assert_eq!(
         run.resolve("done").unwrap_err().message,

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 fn assembled(chunks: &[&[u8]]) -> Result<ModelAnswer, AnswerFault> {
-    let mut assembly = Assembly::new();
+    let mut assembly = Assembly::new(ModelApi::Chat);
     for chunk in chunks {
         assembly.push(chunk)?;
         if assembly.is_done() {
@@ -241,17 +241,17 @@ fn unusual_streams_are_handled() {
     let refusal = json!({"choices": [{"message": {"content": null, "refusal": "I cannot",
         "reasoning_content": "hm"}}]});
     let answer = of(&refusal.to_string()).unwrap();
-    assert_eq!((answer.refusal.as_str(), answer.reasoning.as_str()), ("I cannot", "hm"));
+    assert_eq!((answer.refusal.as_str(), answer.reasoning.content.as_str()), ("I cannot", "hm"));
     for (nothing, fault) in [
-        ("", AnswerFault::Nothing),
-        ("\n\n", AnswerFault::Nothing),
-        (done, AnswerFault::Nothing),
-        (": only a comment\n\n", AnswerFault::Nothing),
-        ("<html>not here</html>", AnswerFault::Nothing),
-        ("{}", AnswerFault::Nothing),
-        ("{\"choices\":[]}", AnswerFault::Nothing),
-        ("{\"choices\":{}}", AnswerFault::Nothing),
-        ("data: {\"type\":\"ping\"}\n\n", AnswerFault::Nothing),
+        ("", AnswerFault::NoChoices),
+        ("\n\n", AnswerFault::NoChoices),
+        (done, AnswerFault::NoChoices),
+        (": only a comment\n\n", AnswerFault::NoChoices),
+        ("<html>not here</html>", AnswerFault::NoChoices),
+        ("{}", AnswerFault::NoChoices),
+        ("{\"choices\":[]}", AnswerFault::NoChoices),
+        ("{\"choices\":{}}", AnswerFault::NoChoices),
+        ("data: {\"type\":\"ping\"}\n\n", AnswerFault::NoChoices),
     ] {
         assert_eq!(of(nothing), Err(fault), "{nothing:?}");
     }
@@ -282,16 +282,16 @@ fn errors_sent_instead_of_an_answer_are_reported() {
 fn every_part_has_its_bound() {
     let endless = vec![b'x'; EVENT_BYTES_MAX + 1];
     for start in [b"data: ".as_slice(), b"{\"a\": \"", b": "] {
-        let mut assembly = Assembly::new();
+        let mut assembly = Assembly::new(ModelApi::Chat);
         assembly.push(start).unwrap();
         assert_eq!(assembly.push(&endless), Err(AnswerFault::LongPiece(EVENT_BYTES_MAX)));
     }
     let piece = json!({"choices": [{"delta": {"content": "x".repeat(1024 * 1024)}}]});
     let piece = format!("data: {piece}\n\n");
-    let mut assembly = Assembly::new();
+    let mut assembly = Assembly::new(ModelApi::Chat);
     let pushed = (0..9).try_for_each(|_| assembly.push(piece.as_bytes()));
     assert_eq!(pushed, Err(AnswerFault::Long(CONTENT_BYTES_MAX)));
-    let mut assembly = Assembly::new();
+    let mut assembly = Assembly::new(ModelApi::Chat);
     assembly.push(b": alive\n\n").unwrap();
     assembly.bytes = STREAM_BYTES_MAX;
     assert_eq!(assembly.push(b":"), Err(AnswerFault::Long(STREAM_BYTES_MAX)));
