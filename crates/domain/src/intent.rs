@@ -64,20 +64,24 @@ impl Declaration {
     }
 
     pub fn stated(&self) -> StatedIntent {
-        let part = |name: &str, flat: &Option<Value>| {
-            let nested = self.nested.as_ref().and_then(|nested| nested.get(name));
-            nested.or(flat.as_ref()).and_then(Value::as_str).map(str::to_owned)
-        };
-        let operation = part("operation_type", &self.flat_operation);
-        let sensitivity = part("data_sensitivity", &self.flat_sensitivity);
-        let reason = part("reason", &self.flat_reason).filter(|reason| !reason.is_empty());
+        let sensitivity = self.part("data_sensitivity", self.flat_sensitivity.as_ref());
+        let reason = self.part("reason", self.flat_reason.as_ref());
+        let reason = reason.filter(|reason| !reason.is_empty());
         StatedIntent {
-            operation: operation.and_then(|text| Class::parse(&text)),
-            sensitivity: sensitivity
-                .and_then(|text| Sensitivity::parse(&text))
-                .unwrap_or(Sensitivity::Unknown),
+            operation: self.stated_operation(),
+            sensitivity: sensitivity.and_then(Sensitivity::parse).unwrap_or(Sensitivity::Unknown),
             reason: reason.map(|reason| reason.chars().take(REASON_CHARS_MAX).collect()),
         }
+    }
+
+    /// Returns the operation of the statement.
+    pub fn stated_operation(&self) -> Option<Class> {
+        self.part("operation_type", self.flat_operation.as_ref()).and_then(Class::parse)
+    }
+
+    fn part<'a>(&'a self, name: &str, flat: Option<&'a Value>) -> Option<&'a str> {
+        let nested = self.nested.as_ref().and_then(|nested| nested.get(name));
+        nested.or(flat).and_then(Value::as_str)
     }
 }
 

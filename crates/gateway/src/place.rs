@@ -55,7 +55,7 @@ impl ServerPlace {
             ServerEndpoint::Plugin(plugin) => ServerPlace::in_folder(plugin.cwd.as_deref()),
             // A server on loopback may be the end of a tunnel or run in a container.
             ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse
+            | ServerEndpoint::Sse { .. }
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => ServerPlace::default(),
         }
@@ -246,8 +246,8 @@ mod tests {
             let place = place(words, Some("/srv"));
             assert_eq!((place.is_local, place.root(None)), (false, None), "{words}");
         }
-        let http = ServerEndpoint::Sse;
-        assert_eq!(ServerPlace::of(&http), ServerPlace::default());
+        let lost = ServerEndpoint::WithoutSecrets("http");
+        assert_eq!(ServerPlace::of(&lost), ServerPlace::default());
     }
 
     #[test]

@@ -67,7 +67,11 @@ pub enum ServerEndpoint {
         url: ConfigTemplate,
         headers: Vec<(String, ConfigTemplate)>,
     },
-    Sse,
+    /// A server of the older HTTP+SSE.
+    Sse {
+        url: ConfigTemplate,
+        headers: Vec<(String, ConfigTemplate)>,
+    },
     /// A server whose secrets are lost, with its transport. It cannot be started.
     WithoutSecrets(&'static str),
     Embedded(MakeServer),
@@ -241,7 +245,7 @@ impl ServerSpec {
         match &self.endpoint {
             ServerEndpoint::Stdio(command) => Some(command),
             ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse
+            | ServerEndpoint::Sse { .. }
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => None,
@@ -254,7 +258,7 @@ impl ServerSpec {
             ServerEndpoint::Plugin(_) => Source::Plugin(self.name.clone()),
             ServerEndpoint::Stdio(_)
             | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse
+            | ServerEndpoint::Sse { .. }
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => Source::Mcp(self.name.clone()),
         }
@@ -316,15 +320,17 @@ impl PartialEq for ServerEndpoint {
             (
                 ServerEndpoint::Http { url, headers },
                 ServerEndpoint::Http { url: u, headers: h },
-            ) => url == u && headers == h,
-            (ServerEndpoint::Sse, ServerEndpoint::Sse) => true,
+            )
+            | (ServerEndpoint::Sse { url, headers }, ServerEndpoint::Sse { url: u, headers: h }) => {
+                url == u && headers == h
+            }
             (ServerEndpoint::WithoutSecrets(a), ServerEndpoint::WithoutSecrets(b)) => a == b,
             (ServerEndpoint::Embedded(a), ServerEndpoint::Embedded(b)) => Arc::ptr_eq(a, b),
             (ServerEndpoint::Plugin(a), ServerEndpoint::Plugin(b)) => a.made_from == b.made_from,
             (
                 ServerEndpoint::Stdio(_)
                 | ServerEndpoint::Http { .. }
-                | ServerEndpoint::Sse
+                | ServerEndpoint::Sse { .. }
                 | ServerEndpoint::WithoutSecrets(_)
                 | ServerEndpoint::Embedded(_)
                 | ServerEndpoint::Plugin(_),
@@ -351,7 +357,9 @@ impl ServerEndpoint {
             Transport::Http { url, headers } => {
                 ServerEndpoint::Http { url: url.clone(), headers: headers.clone() }
             }
-            Transport::Sse { .. } => ServerEndpoint::Sse,
+            Transport::Sse { url, headers } => {
+                ServerEndpoint::Sse { url: url.clone(), headers: headers.clone() }
+            }
         }
     }
 
@@ -359,7 +367,7 @@ impl ServerEndpoint {
         match self {
             ServerEndpoint::Stdio(_) => "stdio",
             ServerEndpoint::Http { .. } => "http",
-            ServerEndpoint::Sse => "sse",
+            ServerEndpoint::Sse { .. } => "sse",
             ServerEndpoint::WithoutSecrets(transport) => transport,
             ServerEndpoint::Embedded(_) => "embedded",
             ServerEndpoint::Plugin(_) => "plugin",
@@ -387,7 +395,7 @@ impl ServerEndpoint {
             ServerEndpoint::Plugin(_) => Names::Own,
             ServerEndpoint::Stdio(_)
             | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse
+            | ServerEndpoint::Sse { .. }
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => Names::Prefixed,
         }

@@ -1,4 +1,5 @@
-//! Streamable HTTP: [`server`] for incoming clients, [`client`] for servers we connect to, and
+//! Streamable HTTP: [`server`] for incoming clients, [`client`] for servers we connect to
+//! ([`legacy`] for those of the older HTTP+SSE), and
 //! [`guard`] against web pages that try to reach a local port. [`target`] is the plain HTTP below
 //! the client, for other code that sends HTTP requests.
 
@@ -9,6 +10,7 @@ mod dial;
 mod failure;
 pub mod guard;
 mod inbound;
+pub mod legacy;
 mod outbound;
 mod pool;
 mod refusal;

@@ -5,6 +5,8 @@
 mod calls;
 #[path = "http/client.rs"]
 mod client;
+#[path = "http/legacy.rs"]
+mod legacy;
 #[path = "http/rig.rs"]
 mod rig;
 #[path = "http/server.rs"]

@@ -70,14 +70,14 @@ fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
             entry.inherit_env = command.inherit_env.then_some(true);
             entry.cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string());
         }
-        ServerEndpoint::Http { url, headers } => {
+        ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
             entry.url = Some(shown_url(url.text()));
             entry.headers = Some(names(headers));
         }
         ServerEndpoint::Plugin(plugin) => {
             entry.command = Some(plugin.program.display().to_string())
         }
-        ServerEndpoint::Sse | ServerEndpoint::WithoutSecrets(_) | ServerEndpoint::Embedded(_) => {}
+        ServerEndpoint::WithoutSecrets(_) | ServerEndpoint::Embedded(_) => {}
     }
 }
 

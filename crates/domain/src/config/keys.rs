@@ -10,10 +10,6 @@ const NOT_YET: &[&str] = &["store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, but has no effect in this version";
 
-/// The note on a server with the SSE transport, as long as that is not supported upstream.
-pub(super) const SSE_NOTE: Option<&str> =
-    Some("the legacy SSE transport is not supported in this version; the server stays unavailable");
-
 pub(super) struct Table {
     /// The path of the object, with `<name>` for any name; empty for the whole file.
     pub(super) path: &'static str,

@@ -264,12 +264,6 @@ fn the_transport_is_guessed_from_the_url() {
         };
         assert_eq!(name, expect, "{members}");
     }
-    let (_, notes) = server(r#""url": "https://h/sse""#);
-    assert_eq!(
-        notes,
-        ["line 2, column 1: mcpServers.s.url: the legacy SSE transport is not supported in this \
-          version; the server stays unavailable",]
-    );
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl Target {
         if is_data || [system, &resource].into_iter().any(|text| text.contains(is_break)) {
             return None;
         }
-        Target::recorded(system, uri::without_credentials(&resource)?)
+        let is_address = uri::is_address(&resource);
+        Target::recorded(system, if is_address { uri::canonical(&resource)? } else { resource })
     }
 
     /// Returns a target from a record, whatever rules applied when the record was made.
@@ -224,13 +225,19 @@ fn clean(path: &str, cwd: &str) -> Option<String> {
     if !start.starts_with('/') {
         return None;
     }
-    let mut parts: Vec<&str> = Vec::new();
+    let mut whole = String::with_capacity(start.len() + path.len() + 1);
     for part in start.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
+            ".." => whole.truncate(whole.rfind('/').unwrap_or(0)),
+            part => {
+                whole.push('/');
+                whole.push_str(part);
+            }
         }
     }
-    Some(format!("/{}", parts.join("/")))
+    if whole.is_empty() {
+        whole.push('/');
+    }
+    Some(whole)
 }

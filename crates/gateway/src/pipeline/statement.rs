@@ -77,7 +77,7 @@ pub(super) fn class_of_refused(call: &Call, hints: Option<Hints>) -> Option<Clas
     match (&call.declared, hints.map(Hints::class)) {
         (Declared::Nothing, hinted) => hinted,
         (Declared::Variant(_, declaration), Some(hinted)) => {
-            declaration.stated().operation.max(Some(hinted))
+            declaration.stated_operation().max(Some(hinted))
         }
         (Declared::Variant(variant, declaration), None) => {
             intent::check_keys(*variant, &call.tool, declaration)

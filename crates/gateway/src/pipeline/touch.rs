@@ -114,7 +114,7 @@ fn declared(call: &Call) -> Option<Class> {
     match &call.declared {
         Declared::Nothing => None,
         Declared::Variant(variant, declaration) => {
-            Some(declaration.stated().operation.unwrap_or(*variant))
+            Some(declaration.stated_operation().unwrap_or(*variant))
         }
     }
 }

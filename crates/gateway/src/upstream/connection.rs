@@ -136,7 +136,11 @@ fn connect(
                 .map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
-        ServerEndpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
+        ServerEndpoint::Sse { url, headers } => {
+            let peer = mcp::http::legacy::connect(http_endpoint(url, headers)?, service)
+                .map_err(|error| error.to_string())?;
+            Ok((peer, Attachment::Nothing))
+        }
         ServerEndpoint::WithoutSecrets(_) => Err(format!(
             "its secrets are not in '{}' in the home: restore that file from a backup and restart, \
              or remove the server and add it again",

@@ -36,6 +36,19 @@ impl Endpoint {
     pub fn new(url: impl Into<String>) -> Self {
         Endpoint { url: url.into(), headers: Vec::new() }
     }
+
+    pub(super) fn parsed(self) -> Result<(Url, HeaderMap), ConnectError> {
+        let url = Url::parse(&self.url).map_err(|_| ConnectError::Url)?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(ConnectError::Url);
+        }
+        let mut headers = HeaderMap::new();
+        for (name, mut value) in self.headers {
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+        Ok((url, headers))
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -58,15 +71,7 @@ const LISTS_CHANGED: [&str; 3] = [
 /// Creates the peer without connecting: the first message does that. Must be called within a
 /// runtime.
 pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, ConnectError> {
-    let url = Url::parse(&endpoint.url).map_err(|_| ConnectError::Url)?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(ConnectError::Url);
-    }
-    let mut headers = HeaderMap::new();
-    for (name, mut value) in endpoint.headers {
-        value.set_sensitive(true);
-        headers.append(name, value);
-    }
+    let (url, headers) = endpoint.parsed()?;
     let wire = Arc::new(Outbound::new(url, headers).map_err(ConnectError::Client)?);
     let outbox = Arc::new(PostOutbox {
         wire: wire.clone(),
@@ -253,7 +258,8 @@ impl PostOutbox {
         let mut resumes = 0;
         loop {
             let seen = place.events;
-            let ended = take_events(&weak, response, Some(id), &mut place).await;
+            let mut events = EventReader::new(response);
+            let ended = take_events(&weak, &mut events, Some(id), &mut place).await;
             if matches!(ended, Ok(StreamEnd::Answered)) {
                 return Ok(());
             }
@@ -306,7 +312,7 @@ fn close_if_session_ended(peer: &Peer, failure: &HttpFailure) {
 }
 
 /// The position up to which a stream was read.
-struct StreamPosition {
+pub(super) struct StreamPosition {
     last_id: Option<String>,
     retry: Duration,
     events: u64,
@@ -318,7 +324,7 @@ impl Default for StreamPosition {
     }
 }
 
-enum StreamEnd {
+pub(super) enum StreamEnd {
     Answered,
     ByServer,
 }
@@ -329,7 +335,8 @@ async fn listen(wire: &Outbound, peer: &WeakPeer, version: Option<Version>) -> H
     loop {
         match wire.get(version, place.last_id.as_deref()).await {
             Ok(response) => {
-                if let Err(failure) = take_events(peer, response, None, &mut place).await {
+                let mut events = EventReader::new(response);
+                if let Err(failure) = take_events(peer, &mut events, None, &mut place).await {
                     tracing::debug!(%failure, "the standing stream was interrupted");
                 }
             }
@@ -341,13 +348,12 @@ async fn listen(wire: &Outbound, peer: &WeakPeer, version: Option<Version>) -> H
 }
 
 /// Passes events to the peer until the response to `waiting`, or the end of the stream.
-async fn take_events(
+pub(super) async fn take_events(
     peer: &WeakPeer,
-    response: HttpResponse,
+    events: &mut EventReader,
     waiting: Option<&Id>,
     place: &mut StreamPosition,
 ) -> Result<StreamEnd, HttpFailure> {
-    let mut events = EventReader::new(response);
     while let Some(event) = events.next().await? {
         place.events += 1;
         if event.id.is_some() {

@@ -32,6 +32,10 @@ pub(super) enum HttpFailure {
     MediaType(String),
     #[error("the server ended the stream without a response")]
     NoResponse,
+    #[error("the server's event stream ended before it named the address for our messages")]
+    NoAddress,
+    #[error("the server named an address for our messages that cannot be used: {0}")]
+    BadAddress(String),
     #[error("{0}")]
     Refused(ErrorObject),
 }
@@ -49,11 +53,13 @@ impl HttpFailure {
             | HttpFailure::Timeout
             | HttpFailure::TooLong
             | HttpFailure::BadAnswer(_)
+            | HttpFailure::NoAddress
             | HttpFailure::NoResponse => false,
             HttpFailure::Status { status, .. } => !status.is_server_error(),
             HttpFailure::Redirect(_)
             | HttpFailure::SessionEnded
             | HttpFailure::MediaType(_)
+            | HttpFailure::BadAddress(_)
             | HttpFailure::Refused(_) => true,
         }
     }

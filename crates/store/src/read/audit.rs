@@ -7,6 +7,8 @@ pub(super) mod touches;
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -31,6 +33,9 @@ use crate::write::journal;
 /// The time within which a process signs its commits, with a margin. Until then another chain may
 /// name receipts that cannot be read yet.
 pub const SIGNING_TIME_MAX: Duration = Duration::from_millis(1500);
+
+/// Receipts that a thread takes at a time: a millisecond's work.
+const AHEAD_SHARE: usize = 16;
 
 /// The place of a ledger: in its home, beside journals and the newest checkpoint, or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,49 @@ struct ReceiptPage<'a> {
     /// The sequence of the last receipt before it.
     after: i64,
     ahead: Vec<(i64, ExaminedReceipt)>,
+}
+
+/// Receipts that are examined before their turn, by every thread that has time.
+struct PageAhead {
+    keys: Vec<PublicKey>,
+    /// Empty if the receipts cannot be read; the audit finds out in their turn.
+    texts: OnceLock<Vec<(i64, String)>>,
+    /// The first that nobody has taken.
+    next: AtomicUsize,
+    examined: Mutex<Vec<(i64, ExaminedReceipt)>>,
+}
+
+impl PageAhead {
+    fn new(keys: Vec<PublicKey>) -> PageAhead {
+        let (next, examined) = (AtomicUsize::new(0), Mutex::default());
+        PageAhead { keys, texts: OnceLock::new(), next, examined }
+    }
+
+    fn begin(&self, texts: Result<Vec<(i64, String)>, StoreError>) {
+        self.texts.get_or_init(|| texts.unwrap_or_default());
+    }
+
+    /// Takes part in the examination until nothing is left, once the texts are there.
+    fn examine(&self) {
+        let texts = self.texts.wait();
+        loop {
+            let from = self.next.fetch_add(AHEAD_SHARE, Ordering::Relaxed).min(texts.len());
+            let share = &texts[from..texts.len().min(from + AHEAD_SHARE)];
+            if share.is_empty() {
+                return;
+            }
+            let examined =
+                share.iter().map(|(at, text)| (*at, ExaminedReceipt::new(text, &self.keys)));
+            let examined: Vec<_> = examined.collect();
+            self.examined.lock().unwrap_or_else(PoisonError::into_inner).extend(examined);
+        }
+    }
+
+    fn into_examined(self) -> Vec<(i64, ExaminedReceipt)> {
+        let mut examined = self.examined.into_inner().unwrap_or_else(PoisonError::into_inner);
+        examined.sort_unstable_by_key(|(sequence, _)| *sequence);
+        examined
+    }
 }
 
 /// The facts that are known before the receipts are read.
@@ -168,19 +216,29 @@ impl Reader {
         let sql = page_query(outset.tables);
         let mut page = ReceiptPage { chain_id, sql: &sql, after: i64::MIN, ahead: Vec::new() };
         loop {
-            let (keys, after) = (audit.trusted().to_vec(), page.after);
-            let others = outset.threads.saturating_sub(1);
-            let (count, next) = std::thread::scope(|scope| {
-                let ahead = || self.examined_ahead(chain_id, after, &keys, others);
-                let next = (others > 0).then(|| scope.spawn(ahead));
+            let after = page.after;
+            let ahead = PageAhead::new(audit.trusted().to_vec());
+            let count = std::thread::scope(|scope| {
+                for number in 1..outset.threads {
+                    let ahead = &ahead;
+                    scope.spawn(move || {
+                        if number == 1 {
+                            ahead.begin(self.texts_ahead(chain_id, after));
+                        }
+                        ahead.examine();
+                    });
+                }
                 let count = self.audit_page(audit, &mut page, outset, (&mut *gone, &mut *each));
-                (count, next.and_then(|next| next.join().ok()).and_then(Result::ok))
+                if outset.threads > 1 {
+                    ahead.examine();
+                }
+                count
             });
             if count? < EXPORT_PAGE {
                 return Ok(());
             }
             // What was not examined ahead is examined in its turn.
-            page.ahead = next.unwrap_or_default();
+            page.ahead = ahead.into_examined();
         }
     }
 
@@ -220,15 +278,9 @@ impl Reader {
         })
     }
 
-    /// Examines the page of receipts after the one that follows `after`, on several threads.
-    fn examined_ahead(
-        &self,
-        chain_id: &str,
-        after: i64,
-        keys: &[PublicKey],
-        threads: usize,
-    ) -> Result<Vec<(i64, ExaminedReceipt)>, StoreError> {
-        let texts: Vec<(i64, String)> = self.pool.ask_in_passing(|db| {
+    /// Returns the texts of the page of receipts after the one that follows `after`.
+    fn texts_ahead(&self, chain_id: &str, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
+        self.pool.ask_in_passing(|db| {
             let mut statement = db.prepare_cached(
                 "SELECT sequence, receipt_json FROM receipts
                  WHERE chain_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3 OFFSET ?3",
@@ -239,22 +291,7 @@ impl Reader {
                 texts.push((row.get(0)?, receipt_text(row, 1)?.into_owned()));
             }
             Ok(texts)
-        })?;
-        let examine = |texts: &[(i64, String)]| -> Vec<(i64, ExaminedReceipt)> {
-            let examined = |(at, text): &(i64, String)| (*at, ExaminedReceipt::new(text, keys));
-            texts.iter().map(examined).collect()
-        };
-        let share = texts.len().div_ceil(threads).max(1);
-        Ok(std::thread::scope(|scope| {
-            let (own, others) = texts.split_at(share.min(texts.len()));
-            let others: Vec<_> =
-                others.chunks(share).map(|texts| scope.spawn(|| examine(texts))).collect();
-            let mut all = examine(own);
-            for other in others {
-                all.extend(other.join().unwrap_or_default());
-            }
-            all
-        }))
+        })
     }
 
     fn filed_head(&self, chain_id: &str, tables: Tables) -> Result<FiledHead, StoreError> {

@@ -45,6 +45,9 @@ impl CallStart {
             is_clean(touched.target.system()) && is_clean(touched.target.resource())
         };
         let basis = self.touches.basis().filter(|basis| !is_clean(basis.as_str()));
+        if basis.is_none() && self.touches.all().iter().all(|touched| is_kept(&touched)) {
+            return;
+        }
         let basis = basis.map(|basis| {
             let mut text = basis.as_str().to_owned();
             tidy(&mut text, redactor);

@@ -20,10 +20,11 @@ fn long_operation(server: &str) -> Value {
     })
 }
 
-async fn everything() -> (Gate, EverythingHttp) {
-    let http = EverythingHttp::start().await;
-    let entry = http.entry.clone();
-    (servers::gate(|_| json!({"stdio": servers::everything(), "http": entry})).await, http)
+async fn everything() -> (Gate, [EverythingHttp; 2]) {
+    let http = [EverythingHttp::start().await, EverythingHttp::start_sse().await];
+    let [new, old] = http.each_ref().map(|server| server.entry.clone());
+    let servers = json!({"stdio": servers::everything(), "http": new, "sse": old});
+    (servers::gate(|_| servers).await, http)
 }
 
 #[tokio::test]
@@ -36,7 +37,7 @@ async fn progress_of_a_real_server_reaches_the_python_client_under_its_token() {
         let options = ["--handshake", "--trace"];
         let mut client = Python::through(door, &gate, &options);
         let mut progress = Vec::new();
-        for server in ["stdio", "http"] {
+        for server in ["stdio", "http", "sse"] {
             let call = json!({"op": "progress_call", "name": "call_tool_read", "arguments": long_operation(server)});
             let answer = client.perform(call).await;
             assert_eq!(answer.get("client_error"), None, "{door}: {answer}");
@@ -48,7 +49,7 @@ async fn progress_of_a_real_server_reaches_the_python_client_under_its_token() {
             .filter(|(sent, _)| *sent)
             .filter_map(|(_, message)| message.pointer("/params/_meta/progressToken").cloned())
             .collect();
-        assert_eq!(tokens.len(), 2, "{door}");
+        assert_eq!(tokens.len(), 3, "{door}");
         for (token, progress) in tokens.iter().zip(progress) {
             let step = |n: u64| json!({"progress": n, "total": 3, "progressToken": token});
             assert_eq!(progress, json!([step(1), step(2), step(3)]), "{door}");
@@ -65,7 +66,7 @@ async fn progress_of_a_real_server_reaches_rmcp_under_its_token() {
     let (gate, _http) = everything().await;
     for door in ["http", "stdio"] {
         let mut client = Rmcp::through(door, &gate).await;
-        for server in ["stdio", "http"] {
+        for server in ["stdio", "http", "sse"] {
             let call = client.begin("call_tool_read", long_operation(server)).await;
             let token = call.progress_token.clone();
             for step in 1..=3 {

@@ -97,7 +97,7 @@ pub(crate) fn all(dir: &Path) -> Value {
     })
 }
 
-/// `server-everything` over streamable HTTP.
+/// `server-everything` over streamable HTTP, or over the older HTTP+SSE.
 pub(crate) struct EverythingHttp {
     pub(crate) entry: Value,
     _child: Child,
@@ -107,14 +107,22 @@ impl EverythingHttp {
     /// Starts the server. It cannot report which port it took, so it gets one that was free a
     /// moment ago, or another if that was taken meanwhile.
     pub(crate) async fn start() -> EverythingHttp {
+        EverythingHttp::start_as("streamableHttp", "mcp").await
+    }
+
+    pub(crate) async fn start_sse() -> EverythingHttp {
+        EverythingHttp::start_as("sse", "sse").await
+    }
+
+    async fn start_as(transport: &str, path: &str) -> EverythingHttp {
         for _ in 0..5 {
             let port = {
                 let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
                 listener.local_addr().unwrap().port()
             };
-            let listening = tokio::time::timeout(START_PATIENCE, listen(port)).await;
+            let listening = tokio::time::timeout(START_PATIENCE, listen(transport, port)).await;
             if let Some(child) = listening.expect("server-everything starts in time") {
-                let entry = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
+                let entry = json!({"url": format!("http://127.0.0.1:{port}/{path}")});
                 return EverythingHttp { entry, _child: child };
             }
         }
@@ -123,9 +131,9 @@ impl EverythingHttp {
 }
 
 /// Returns none if it ended before it listened.
-async fn listen(port: u16) -> Option<Child> {
+async fn listen(transport: &str, port: u16) -> Option<Child> {
     let mut child = command(&npm("mcp-server-everything"), Path::new("/"))
-        .arg("streamableHttp")
+        .arg(transport)
         .env("PORT", port.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -133,7 +141,7 @@ async fn listen(port: u16) -> Option<Child> {
         .spawn()
         .expect("the server starts: run ./test --setup");
     let mut words = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
-    while !words.next_line().await.unwrap()?.contains("listening on port") {}
+    while !words.next_line().await.unwrap()?.contains("on port") {}
     // A full pipe would block the server.
     tokio::spawn(async move { while let Ok(Some(_)) = words.next_line().await {} });
     Some(child)

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use super::super::defaults;
-use super::super::keys::SSE_NOTE;
 use super::super::{ConfigTemplate, Transport};
 use super::report::Report;
 use super::scalar;
@@ -128,10 +127,7 @@ fn remote(
     check_url(entry, &url, listen, report);
     match stated.unwrap_or_else(|| guessed(&url)) {
         Wire::Http => Some(Transport::Http { url, headers }),
-        Wire::Sse => {
-            SSE_NOTE.into_iter().for_each(|note| report.note(&entry.key, note));
-            Some(Transport::Sse { url, headers })
-        }
+        Wire::Sse => Some(Transport::Sse { url, headers }),
         Wire::Stdio => {
             report
                 .fault(&entry.key, "'url' cannot be used with transport \"stdio\"; use 'command'");

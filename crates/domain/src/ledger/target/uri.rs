@@ -26,11 +26,11 @@ pub(super) fn canonical(text: &str) -> Option<String> {
 
 /// Returns the text as is, or normalized if it is an address.
 pub(super) fn without_credentials(text: &str) -> Option<String> {
-    if text.contains("://") || text.starts_with("//") {
-        canonical(text)
-    } else {
-        Some(text.to_owned())
-    }
+    if is_address(text) { canonical(text) } else { Some(text.to_owned()) }
+}
+
+pub(super) fn is_address(text: &str) -> bool {
+    text.contains("://") || text.starts_with("//")
 }
 
 struct Parts<'a> {
