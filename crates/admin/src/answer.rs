@@ -83,6 +83,9 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::WorkflowBadExpression
         | Code::WorkflowBadTemplate
         | Code::WorkflowIsolation
+        | Code::WorkflowNoAgent
+        | Code::WorkflowBadFolder
+        | Code::ProxyServerUnusable
         | Code::WorkflowBadInput
         | Code::WorkflowVisitLimit => StatusCode::BAD_REQUEST,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,

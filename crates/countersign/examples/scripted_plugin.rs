@@ -27,7 +27,10 @@ fn main() -> ExitCode {
                 }
                 let times = request.inputs.get("times").cloned();
                 let here = std::env::current_dir().unwrap_or_default();
-                Ok(json!({"table": request.text("table")?, "times": times, "in": here}))
+                let pwd = std::env::var("PWD").ok();
+                let told = json!({"table": request.text("table")?, "times": times, "in": here,
+                                  "pwd": pwd, "oldpwd": std::env::var("OLDPWD").ok()});
+                Ok(told)
             }
         });
     }

@@ -10,7 +10,7 @@ use arc_swap::ArcSwapOption;
 use domain::ledger::redaction::Redactor;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command, LogFormat};
+use crate::cli::{Cli, Command, LogFormat, RunFormat};
 use crate::logging::line::{JsonLine, TextLine};
 use crate::logging::writer::Writer;
 
@@ -41,8 +41,9 @@ fn redactor() -> Arc<Redactor> {
 
 pub(crate) fn start(cli: &Cli) -> Logging {
     // On a terminal, a run shows its own progress.
-    let level = match cli.command {
+    let level = match &cli.command {
         Command::Serve(_) => "info",
+        Command::Run(run) if run.format == RunFormat::Quiet => "error",
         Command::Run(_) if !std::io::stderr().is_terminal() => "info",
         _ => "warn",
     };

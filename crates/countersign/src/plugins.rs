@@ -15,9 +15,20 @@ use mcp::child::StderrTail;
 use provider::{Connector, ProviderConnection};
 use store::StoreError;
 use store::state::OperatorState;
-use tools::plugin::{self, Findings, FoundPlugin, Places, Plugin, StartOptions, Variables};
+use tools::plugin::{
+    self, Findings, FoundPlugin, Places, Plugin, PluginOperations, StartOptions, Variables,
+};
 
 use crate::folders;
+
+/// The use of a plugin by a gate.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PluginUse<'a> {
+    /// The folder that it runs in, if not that of the gate.
+    pub(crate) cwd: Option<&'a Path>,
+    /// The operations that are needed; the others need not be usable.
+    pub(crate) needed: Option<&'a BTreeSet<String>>,
+}
 
 /// The plugins found in one search, which starts none of them.
 pub(crate) struct Plugins {
@@ -46,6 +57,7 @@ impl Plugins {
             folder: home.join("plugins"),
             cwd: None,
             expose: None,
+            needed: None,
             timeout: config.connect_timeout,
         };
         Plugins { found, start }
@@ -59,13 +71,13 @@ impl Plugins {
         self.found.iter().find(|found| found.name == name && found.shadowed_by.is_none())
     }
 
-    /// Returns a plugin as a server of the gate, which runs in the given folder, if any.
-    pub(crate) fn spec(&self, name: &str, cwd: Option<&Path>) -> Result<ServerSpec, Refusal> {
+    /// Returns a plugin as a server of the gate, with the given use of it.
+    pub(crate) fn spec(&self, name: &str, usage: PluginUse<'_>) -> Result<ServerSpec, Refusal> {
         let unusable = |message: String| Refusal::new(Code::ProxyUnknownPlugin, message);
         let found = self.get(name).ok_or_else(|| unusable(missing(name)))?;
         match &found.fault {
             Some(fault) => Err(unusable(format!("plugin '{name}' cannot be used: {fault}"))),
-            None => Ok(self.usable(found, cwd)),
+            None => Ok(self.usable(found, usage)),
         }
     }
 
@@ -77,7 +89,7 @@ impl Plugins {
         let plugins = Plugins::find(home, config);
         let specs = config.plugins.iter().map(|plugin| {
             let broken = |refusal: Refusal| broken(&plugin.name, refusal.message);
-            plugins.spec(&plugin.name, None).unwrap_or_else(broken)
+            plugins.spec(&plugin.name, PluginUse::default()).unwrap_or_else(broken)
         });
         specs.collect()
     }
@@ -98,9 +110,14 @@ impl Plugins {
         }
     }
 
-    fn usable(&self, found: &FoundPlugin, cwd: Option<&Path>) -> ServerSpec {
+    fn usable(&self, found: &FoundPlugin, usage: PluginUse<'_>) -> ServerSpec {
         let config = serde_json::Value::Object(found.config.clone());
-        let start = StartOptions { cwd: cwd.map(Path::to_owned), ..self.start.clone() };
+        let PluginUse { cwd, needed } = usage;
+        let start = StartOptions {
+            cwd: cwd.map(Path::to_owned),
+            needed: needed.cloned(),
+            ..self.start.clone()
+        };
         let env: Vec<String> =
             found.env.iter().map(|(name, value)| format!("{name}={}", value.text())).collect();
         let endpoint = PluginSpec {
@@ -113,7 +130,7 @@ impl Plugins {
     }
 
     /// Returns a plugin's operations: starts it, queries it, and ends it.
-    pub(crate) async fn operations(&self, found: &FoundPlugin) -> Result<BTreeSet<String>, String> {
+    pub(crate) async fn operations(&self, found: &FoundPlugin) -> Result<PluginOperations, String> {
         plugin::operations(&Plugin::new(found.clone(), self.start.clone())).await
     }
 }

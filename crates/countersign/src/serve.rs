@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use admin::page::PageSessions;
 use arc_swap::ArcSwap;
@@ -43,7 +43,7 @@ use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
 use crate::reload::{self, Reload};
 use crate::spool::Spool;
-use crate::{source, workspace};
+use crate::{source, step, workspace};
 
 /// Connections that the system keeps until they are accepted, as far as it is set up to. One that
 /// finds the queue full is dropped, and its client tries again only after a second.
@@ -77,6 +77,7 @@ pub(crate) async fn run_with(
     let home = Home::of(place)?;
     home.prepare()?;
     let _lock = home.lock()?;
+    step::purge(home.path());
     let tcp = bind_tcp(listen)?;
     let address = tcp
         .local_addr()
@@ -302,6 +303,7 @@ async fn upgrade(
 pub(crate) struct StopSignal {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Option<Signal>,
 }
 
 impl StopSignal {
@@ -313,6 +315,7 @@ impl StopSignal {
         Ok(StopSignal {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
+            hangup: hangup()?,
         })
     }
 
@@ -334,11 +337,40 @@ impl StopSignal {
     }
 
     pub(crate) async fn received(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = hangup => {}
         }
     }
+}
+
+/// Listens for SIGHUP, which ends this process like SIGTERM. `None` if whoever started it wants it
+/// to outlive its terminal, as `nohup` does.
+pub(crate) fn hangup() -> Result<Option<Signal>, Failure> {
+    // Listening replaces the disposition that the process was started with.
+    static IS_IGNORED: OnceLock<bool> = OnceLock::new();
+    if *IS_IGNORED.get_or_init(ignores_hangup) {
+        return Ok(None);
+    }
+    let listening = signal(SignalKind::hangup());
+    listening
+        .map(Some)
+        .map_err(|error| Failure::system(format!("cannot wait for signals: {error}")))
+}
+
+/// Reports whether the process ignores SIGHUP. Only Linux can be asked.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 != 0)
 }
 
 /// The message printed once the gate serves.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::config::{Config, ToolRules};
+use domain::catalog::Catalog;
+use domain::config::{Config, ToolRules, WorkspaceConfig};
 use domain::exposed::Names;
 use domain::policy::Lock;
 use domain::tool::ToolName;
@@ -28,16 +29,16 @@ use tokio::io::DuplexStream;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tools::builtin::{Permissions, Workspace};
-use workflow::tool_name;
+use tools::builtin::{OffLimits, Permissions, Workspace};
+use workflow::{FolderFault, tool_name};
 
-pub(crate) use self::folder::path_of as folder_of;
+pub(crate) use self::folder::{path_of as folder_of, purge};
 
 use self::folder::Folder;
 use crate::app::Servers;
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::plugins::{self, Plugins};
+use crate::plugins::{self, PluginUse, Plugins};
 use crate::serve::bind_socket;
 use crate::{app, folders, workspace};
 
@@ -46,6 +47,13 @@ const CONNECTIONS_MAX: usize = 16;
 
 /// The buffer size between this process and an agent in it, each way.
 const CONNECTION_BYTES: usize = 64 * 1024;
+
+/// Lines of a server's stderr that a failed step quotes.
+const STDERR_LINES_MAX: usize = 5;
+
+/// The two kinds of providers that a step can name.
+const SERVER: &str = "server";
+const PLUGIN: &str = "plugin";
 
 /// The file in a step's folder that `mcp-serve` reads.
 const FILE: &str = "step.json";
@@ -142,17 +150,18 @@ impl Steps {
         folder::remove_own(&self.home);
     }
 
-    /// Builds a gate with the requested tools, not reachable yet. Its plugins are connected.
+    /// Builds a gate with the requested tools, not reachable yet. Its servers and plugins are
+    /// connected.
     pub(crate) async fn gateway(&self, wanted: &GateRequest) -> Result<Gateway, Refusal> {
         let (settings, store) = (GateSettings::from(&self.config), self.store.clone());
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         let started = gateway.start(self.plan(wanted)?);
         started.map_err(|error| Refusal::new(error.code(), error.to_string()))?;
-        let plugged = tokio::select! {
-            plugged = all_plugged(&gateway, &wanted.plugins) => plugged,
+        let checked = tokio::select! {
+            checked = all_up(&gateway, wanted) => checked,
             () = wanted.cancel.cancelled() => Err(Refusal::new(Code::Cancelled, "cancelled")),
         };
-        if let Err(refusal) = plugged {
+        if let Err(refusal) = checked {
             gateway.retire_all().await;
             return Err(refusal);
         }
@@ -165,14 +174,16 @@ impl Steps {
         // so are plugins that were not requested.
         let mut plan = self.servers.plan(&self.config, Reach::Among(reach.clone()));
         plan.builtin = if wanted.builtins {
-            Some(Arc::new(self.builtin(wanted).map_err(not_opened)?))
+            let built = self.builtin(wanted);
+            Some(Arc::new(built.map_err(|message| Refusal::new(Code::WorkflowBadFolder, message))?))
         } else {
             None
         };
         reach.extend(plan.builtin.as_ref().map(|builtin| builtin.name.to_string()));
         plan.configured.retain(|spec| !wanted.plugins.iter().any(|it| *it.plugin == *spec.name));
         for plugged in &wanted.plugins {
-            let mut spec = self.plugins.spec(&plugged.plugin, Some(&wanted.root))?;
+            let usage = PluginUse { cwd: Some(&wanted.root), needed: Some(&plugged.operations) };
+            let mut spec = self.plugins.spec(&plugged.plugin, usage)?;
             let operations = plugged.operations.iter();
             let names = operations.map(|operation| tool_name(&plugged.plugin, operation));
             spec.rules.tools = ToolRules::Only(names.collect());
@@ -185,13 +196,14 @@ impl Steps {
 
     fn builtin(&self, wanted: &GateRequest) -> Result<Builtin, String> {
         let of_config = &self.config.workspace;
-        let root = workspace::step_root(&wanted.root, of_config)?;
-        let allowed =
-            Permissions { write: true, shell: true, allow_outside: of_config.allow_outside };
-        let workspace = Workspace::new(&root, allowed, self.servers.off_limits())?
+        let workspace = step_workspace(&wanted.root, of_config, self.servers.off_limits())?
             .supervised(folders::own_program())
             .patient(wanted.patience.max(Workspace::CALL_TIMEOUT))
             .withholding(wanted.withheld.clone());
+        let workspace = match wanted.kept_bytes {
+            Some(bytes) => workspace.keeping(bytes),
+            None => workspace,
+        };
         let root = workspace.root().to_str().ok_or("the folder's path is not UTF-8")?;
         Ok(Builtin {
             name: workspace::NAME.into(),
@@ -244,33 +256,37 @@ fn not_opened(message: String) -> Refusal {
     Refusal::new(Code::AgentFailed, message)
 }
 
-/// Waits for the plugins, and checks that the requested operations can be called.
-async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), Refusal> {
-    let settings = gateway.settings();
-    let names: Vec<&str> = plugins.iter().map(|plugged| &*plugged.plugin).collect();
-    gateway.settled_among(&names, settings.connect_timeout).await;
+/// Waits for the servers and plugins that a step names, within the time to connect, and checks that
+/// they can be used.
+async fn all_up(gateway: &Gateway, wanted: &GateRequest) -> Result<(), Refusal> {
+    let plugins = wanted.plugins.iter().map(|plugged| (PLUGIN, &*plugged.plugin));
+    let servers = wanted.servers.iter().map(|server| (SERVER, server.as_str()));
+    let named: Vec<(&str, &str)> = servers.chain(plugins).collect();
+    // One that may not start would only be waited for in vain.
     let catalog = gateway.catalog();
-    for PluginGrant { plugin, operations } in plugins {
-        let unavailable = |reason: &str| {
-            let message = format!("plugin '{plugin}' did not start: {reason}");
-            Refusal::new(Code::UpstreamUnavailable, message)
+    named.iter().try_for_each(|(kind, name)| permitted(&catalog, kind, name))?;
+    let names: Vec<&str> = named.iter().map(|(_, name)| *name).collect();
+    gateway.settled_among(&names, gateway.settings().connect_timeout).await;
+    let catalog = gateway.catalog();
+    for (kind, name) in named {
+        let state = catalog.server(name).map(|server| &server.state);
+        let reason = match state {
+            Some(UpstreamState::Ready) => continue,
+            Some(UpstreamState::Waiting(failure)) => failure.to_string(),
+            Some(UpstreamState::Stopped) => "it is stopped".to_owned(),
+            Some(UpstreamState::Idle | UpstreamState::Connecting) => {
+                "it did not connect in time".to_owned()
+            }
+            None => "it is not in the catalog".to_owned(),
         };
-        let server =
-            catalog.server(plugin).ok_or_else(|| unavailable("it is not in the catalog"))?;
-        match &server.state {
-            UpstreamState::Ready => {}
-            UpstreamState::Waiting(failure) => return Err(unavailable(&failure.to_string())),
-            UpstreamState::Stopped if server.rules.quarantined => {
-                return Err(plugins::not_approved(plugin));
-            }
-            UpstreamState::Stopped => return Err(unavailable("it is disabled")),
-            UpstreamState::Idle | UpstreamState::Connecting => {
-                return Err(unavailable("it did not connect in time"));
-            }
-        }
+        let stderr = gateway.stderr(name);
+        return Err(not_up(kind, name, &reason, &stderr));
+    }
+    for PluginGrant { plugin, operations } in &wanted.plugins {
         for operation in operations {
             let tool = tool_name(plugin, operation);
-            if server.lock(&tool) != Lock::Callable {
+            let lock = catalog.server(plugin).map(|server| server.lock(&tool));
+            if lock != Some(Lock::Callable) {
                 let message = format!(
                     "operation '{operation}' of plugin '{plugin}' is locked: see \
                      'countersign tools show {plugin}:{tool}'"
@@ -280,6 +296,80 @@ async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), R
         }
     }
     Ok(())
+}
+
+/// Checks that a server or plugin may start.
+fn permitted(catalog: &Catalog, kind: &str, name: &str) -> Result<(), Refusal> {
+    let Some(server) = catalog.server(name) else {
+        return Err(not_up(kind, name, "it is not in the catalog", &[]));
+    };
+    match (server.rules.quarantined, kind) {
+        (true, PLUGIN) => Err(plugins::not_approved(name)),
+        (true, _) => Err(unusable(name, &quarantined(name))),
+        (false, _) if server.rules.disabled => Err(unusable(name, DISABLED)),
+        (false, _) => Ok(()),
+    }
+}
+
+/// Returns the refusal for a server or plugin that did not start, with the end of its stderr.
+fn not_up(kind: &str, name: &str, reason: &str, stderr: &[String]) -> Refusal {
+    let mut message = format!("{kind} '{name}' did not start: {reason}");
+    // The reason may already quote the last line.
+    let last = &stderr[stderr.len().saturating_sub(STDERR_LINES_MAX)..];
+    if last.len() > 1 || last.iter().any(|line| !reason.contains(line.as_str())) {
+        message.push_str(&format!("; end of stderr: {}", last.join(" | ")));
+    }
+    Refusal::new(Code::UpstreamUnavailable, message)
+}
+
+fn unusable(server: &str, reason: &str) -> Refusal {
+    let message = format!("server '{server}' cannot be used: {reason}");
+    Refusal::new(Code::ProxyServerUnusable, message)
+}
+
+/// Returns the reason that a step cannot work in a folder. The rules for its built-in tools apply
+/// if it has any, under the settings of their workspace.
+pub(crate) fn folder_fault(
+    folder: &Path,
+    builtins: Option<&WorkspaceConfig>,
+    home: &Path,
+) -> Option<FolderFault> {
+    let shown = folder.display();
+    match folder.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Some(FolderFault::Missing(format!("the folder '{shown}' does not exist")));
+        }
+        Err(error) => {
+            let message = format!("cannot use the folder '{shown}': {error}");
+            return Some(FolderFault::Unusable(message));
+        }
+        Ok(found) if !found.is_dir() => {
+            return Some(FolderFault::Unusable(format!("'{shown}' is not a folder")));
+        }
+        Ok(_) => {}
+    }
+    let of_config = builtins?;
+    let off_limits = OffLimits { folders: vec![home.to_owned()], ..OffLimits::default() };
+    step_workspace(folder, of_config, off_limits).err().map(FolderFault::Unusable)
+}
+
+/// Opens the folder of a step for its built-in tools.
+fn step_workspace(
+    folder: &Path,
+    of_config: &WorkspaceConfig,
+    off_limits: OffLimits,
+) -> Result<Workspace, String> {
+    let root = workspace::step_root(folder, of_config)?;
+    let allowed = Permissions { write: true, shell: true, allow_outside: of_config.allow_outside };
+    Workspace::new(&root, allowed, off_limits)
+}
+
+/// The reason not to use a server that somebody switched off.
+pub(crate) const DISABLED: &str = "it is disabled";
+
+/// Returns the reason not to use a server in quarantine.
+pub(crate) fn quarantined(server: &str) -> String {
+    format!("it is in quarantine: review it, then run 'countersign upstream approve {server}'")
 }
 
 /// An open gate.

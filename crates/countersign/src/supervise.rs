@@ -19,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Supervise;
 use crate::exit::Failure;
+use crate::serve;
 use crate::supervise::lifeline::Lifeline;
 
 /// A shell's exit code for a command that cannot be started.
@@ -39,9 +40,10 @@ pub(crate) fn run(order: &Supervise) -> Result<(), Failure> {
 }
 
 async fn supervise(order: &Supervise) -> Result<(), Failure> {
-    let _deaf = [SignalKind::interrupt(), SignalKind::hangup()].map(|kind| signal(kind).ok());
+    let _deaf = signal(SignalKind::interrupt()).ok();
     // The group gets SIGTERM when it should end; the supervisor stays to ensure that it does.
     let mut terminate = heard(SignalKind::terminate())?;
+    let mut hangup = serve::hangup()?;
     let mut child_ended = heard(SignalKind::child())?;
     orphans::adopt();
     let lifeline = match order.gate.and_then(Pid::from_raw) {
@@ -61,8 +63,19 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
             status = child.wait() => return leave(status, lifeline).await,
             () = &mut cut => return end(&mut child, lifeline, grace).await,
             _ = terminate.recv() => return end_terminated(&mut child, lifeline, grace).await,
+            () = hung_up(&mut hangup) => {
+                let _ = kill_process_group(getpgrp(), Signal::TERM);
+                return end_terminated(&mut child, lifeline, grace).await;
+            }
             _ = child_ended.recv() => orphans::reap(child.id()),
         }
+    }
+}
+
+async fn hung_up(hangup: &mut Option<tokio::signal::unix::Signal>) {
+    match hangup {
+        Some(hangup) => drop(hangup.recv().await),
+        None => std::future::pending().await,
     }
 }
 

@@ -136,8 +136,10 @@ codes! {
         "workflow: the plugin comes from the project and this user has not approved it"
     ProxyUnknownServer "USER.MCP_PROXY.UNKNOWN_SERVER" Operator false
         "workflow: `mcp_servers` names a server that the config does not have"
+    ProxyServerUnusable "USER.MCP_PROXY.SERVER_UNUSABLE" Operator false
+        "workflow: a server that `mcp_servers` names is disabled, in quarantine, or cannot be started"
     ProxyUnknownOperation "USER.MCP_PROXY.UNKNOWN_OPERATION" Operator false
-        "workflow: the plugin has no operation with this name"
+        "workflow: the plugin has no operation with this name, or none that can be a tool"
     ProxyNameCollision "USER.MCP_PROXY.NAME_COLLISION" Operator false
         "workflow: two tools of a step would have the same name"
     ProxyEmpty "USER.MCP_PROXY.EMPTY_PROXY" Operator false
@@ -173,7 +175,11 @@ codes! {
     WorkflowBadTemplate "USER.WORKFLOW.BAD_TEMPLATE" Operator false
         "workflow: a `{{…}}` cannot be parsed, refers to something that does not exist, or is used where its value could be run as code"
     WorkflowIsolation "USER.WORKFLOW.ISOLATION" Operator false
-        "workflow: the options of a step's agent would break the isolation that the step requires"
+        "workflow: a step requires isolation without enabling it, or the options of its agent would break it"
+    WorkflowNoAgent "USER.WORKFLOW.AGENT_UNAVAILABLE" Operator false
+        "workflow: the program of a step's agent is missing, too old, or does not answer"
+    WorkflowBadFolder "USER.WORKFLOW.BAD_FOLDER" Operator false
+        "the folder of a step does not exist or cannot be used; a warning where an earlier step may create it"
     WorkflowBadInput "USER.WORKFLOW.BAD_INPUT" Caller false
         "a workflow input is missing, unknown or invalid, or its declaration accepts no value at all"
     WorkflowVisitLimit "USER.WORKFLOW.VISIT_LIMIT" Operator false

@@ -114,6 +114,19 @@ impl Plan {
         Ok(PlannedServers { specs: decided.collect::<Result<_, StoreError>>()?, builtin })
     }
 
+    /// Returns the configured servers under the decisions in a state that is only read; `None` is
+    /// a home without any. Keeps nothing. Blocks.
+    pub fn decided(&self, state: Option<&OperatorState>) -> Result<Vec<ServerSpec>, StoreError> {
+        let states = state.map(OperatorState::servers).transpose()?.unwrap_or_default();
+        let decided = self.configured.iter().map(|spec| {
+            let known = states.iter().find(|known| *known.name == *spec.name);
+            let trusts_files =
+                state.map(|state| spec.trust.trusts_files(state)).transpose()?.unwrap_or(false);
+            Ok(spec.clone().decided(known, None, trusts_files))
+        });
+        decided.collect()
+    }
+
     /// Returns the decisions about servers. After decisions were lost, a server without any waits
     /// for a review: otherwise its first list would count as approved.
     fn known(&self, store: &Store) -> Result<Vec<ServerState>, StoreError> {

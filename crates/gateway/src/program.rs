@@ -79,7 +79,7 @@ fn digest(file: &mut File) -> io::Result<String> {
 
 /// Finds the program: a path from the child's folder, or a name in the folders of the child's
 /// `PATH`.
-fn find(command: &ChildCommand) -> Option<PathBuf> {
+pub(crate) fn find(command: &ChildCommand) -> Option<PathBuf> {
     let folder = match &command.cwd {
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir().ok()?,

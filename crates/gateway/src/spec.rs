@@ -21,6 +21,7 @@ use store::StoreError;
 use store::state::{OperatorState, ServerState};
 
 use crate::program::ProgramFile;
+use crate::upstream::start_fault;
 
 /// Creates a new server for each connection.
 pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
@@ -269,6 +270,12 @@ impl ServerSpec {
     pub(crate) fn may_start(&self) -> bool {
         let is_own = self.trust.origin == ServerOrigin::Own && !self.trust.is_altered;
         !self.rules.disabled && (is_own || !self.rules.quarantined)
+    }
+
+    /// Returns the reason that the server cannot be started, as far as it is known before the
+    /// attempt. Blocks.
+    pub fn start_fault(&self) -> Option<String> {
+        start_fault(&self.endpoint)
     }
 
     /// Reports whether a connection made for `other` serves this one too; the rules may differ.

@@ -9,6 +9,8 @@ mod pace;
 mod refused_questions;
 mod server_side;
 
+pub(crate) use connection::start_fault;
+
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -131,8 +131,9 @@ pub fn spawn(
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(!spec.supervisor);
-    if let Some(cwd) = &spec.cwd {
-        command.current_dir(cwd);
+    match &spec.cwd {
+        Some(cwd) => enter(&mut command, cwd),
+        None => enter(&mut command, Path::new(".")),
     }
     let mut child =
         command.spawn().map_err(|source| SpawnError { command: spec.command.clone(), source })?;
@@ -143,6 +144,14 @@ pub fn spawn(
     let reading = tokio::spawn(async move { tail.keep(errors).await });
     let group = Group::led_by(&child, spec.supervisor);
     Ok((Process { child, group, reading }, stdout, stdin))
+}
+
+/// Makes a folder a child's working directory, also for programs that read it from `PWD`. The
+/// variables of the folder that we are in ourselves are not passed on.
+pub fn enter(command: &mut Command, folder: &Path) {
+    // A relative path, or one through links, would not be understood by every reader of `PWD`.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    command.env("PWD", &folder).env_remove("OLDPWD").current_dir(folder);
 }
 
 impl Process {

@@ -26,6 +26,8 @@ pub struct GateRequest {
     pub plugins: Vec<PluginGrant>,
     /// The longest timeout of one Bash call.
     pub patience: Duration,
+    /// Bytes of a command's output to keep, if not those that an agent would read.
+    pub kept_bytes: Option<usize>,
     /// Environment variables withheld from commands.
     pub withheld: Vec<String>,
     /// The parent span of the calls.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use mcp::child::Group;
+use mcp::child::{Group, enter};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
@@ -123,12 +123,12 @@ impl RunningProcess {
             .args(start.args)
             .env_clear()
             .envs(start.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(start.dir)
             .stdin(if start.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(!supervised);
+        enter(&mut command, start.dir);
         let mut child = command.spawn()?;
         let group = Group::led_by(&child, supervised);
         let stderr = child.stderr.take().expect("stderr is piped");

@@ -91,6 +91,7 @@ async fn measure(root: &Path) {
         folder: root.join("s"),
         cwd: None,
         expose: None,
+        needed: None,
         timeout: Duration::from_secs(60),
     };
     let said = StderrTail::default();

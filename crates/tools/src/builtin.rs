@@ -47,6 +47,8 @@ pub struct Workspace {
     seconds_max: u64,
     /// Variables withheld from commands.
     withheld: Vec<String>,
+    /// Bytes of a command's stdout that are kept.
+    stdout_bytes_max: usize,
 }
 
 impl Workspace {
@@ -59,14 +61,26 @@ impl Workspace {
         off_limits: OffLimits,
     ) -> std::result::Result<Workspace, String> {
         let root = Arc::new(Root::open(root, permissions.allow_outside, off_limits)?);
-        let seconds_max = limits::BASH_TIMEOUT_SECONDS_MAX;
-        Ok(Workspace { root, permissions, supervisor: None, seconds_max, withheld: Vec::new() })
+        Ok(Workspace {
+            root,
+            permissions,
+            supervisor: None,
+            seconds_max: limits::BASH_TIMEOUT_SECONDS_MAX,
+            withheld: Vec::new(),
+            stdout_bytes_max: limits::BASH_STDOUT_BYTES_MAX,
+        })
     }
 
     /// Allows commands longer timeouts than an agent may request.
     #[must_use]
     pub fn patient(self, at_most: Duration) -> Workspace {
-        Workspace { seconds_max: at_most.as_secs().max(1), ..self }
+        Workspace { seconds_max: at_most.as_secs() + u64::from(at_most.subsec_nanos() > 0), ..self }
+    }
+
+    /// Keeps more of a command's stdout than an agent would read.
+    #[must_use]
+    pub fn keeping(self, stdout_bytes_max: usize) -> Workspace {
+        Workspace { stdout_bytes_max, ..self }
     }
 
     /// Withholds these environment variables from commands, besides the gate's own.
@@ -128,8 +142,12 @@ impl Workspace {
         let cwd = arguments.optional_text(&["cwd"])?.map(str::to_owned);
         let root = self.root.clone();
         let cwd = blocking(move || root.find_folder(cwd.as_deref())).await?;
-        let around = (self.supervisor.as_deref(), &self.withheld[..]);
-        bash::run(request, &cwd, around, ctx).await
+        let shell = bash::Shell {
+            supervisor: self.supervisor.as_deref(),
+            withheld: &self.withheld,
+            stdout_bytes_max: self.stdout_bytes_max,
+        };
+        bash::run(request, &cwd, shell, ctx).await
     }
 }
 

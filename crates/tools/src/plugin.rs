@@ -15,6 +15,6 @@ mod schema;
 mod start;
 mod yaml;
 
-pub use connection::{Plugin, operations};
+pub use connection::{Plugin, PluginOperations, operations};
 pub use find::{Findings, FoundPlugin, MANIFEST, Places, PluginOrigin, Variables, find};
 pub use start::StartOptions;

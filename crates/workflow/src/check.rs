@@ -8,6 +8,7 @@ use super::mention::{Goto, Mentioner, Mentions};
 use super::plan::{OnFailure, State, StateKind, Workflow};
 use super::reference::Names;
 use super::source::Source;
+use super::{FolderFault, Inventory, SettingFault};
 use domain::code::Code;
 use domain::document::Location;
 use domain::near;
@@ -49,6 +50,47 @@ pub(super) fn references(
             report.error(&mention.location(source), code, message);
         }
     }
+}
+
+/// Checks that each step can start where the workflow is to run.
+pub(super) fn surroundings(workflow: &Workflow, known: &Inventory, report: &mut Report) {
+    for state in &workflow.states {
+        let Some(faults) = known.steps.get(&state.name) else { continue };
+        match &faults.folder {
+            Some(FolderFault::Missing(reason)) if !runs_first(workflow, &state.name) => {
+                let message = format!("{reason}; an earlier step must create it");
+                report.warn(&state.dir_location, Code::WorkflowBadFolder, message);
+            }
+            Some(FolderFault::Missing(reason) | FolderFault::Unusable(reason)) => {
+                report.error(&state.dir_location, Code::WorkflowBadFolder, reason.as_str());
+            }
+            None => {}
+        }
+        let Some(agent) = state.agent() else { continue };
+        for SettingFault { option, message } in &faults.options {
+            let block = agent.places.block.as_ref().unwrap_or(&agent.location);
+            let place = agent.places.options.get(*option).unwrap_or(block);
+            report.error(place, Code::WorkflowBadValue, message.as_str());
+        }
+    }
+}
+
+/// Reports whether a state runs before any other has ended.
+fn runs_first(workflow: &Workflow, name: &str) -> bool {
+    let mut first = vec![workflow.initial.as_str()];
+    let mut seen = HashSet::new();
+    while let Some(state) = first.pop() {
+        if state == name {
+            return true;
+        }
+        if seen.insert(state)
+            && let Some(StateKind::Parallel(parallel)) =
+                workflow.state(state).map(|state| &state.kind)
+        {
+            first.extend(parallel.branches.iter().map(String::as_str));
+        }
+    }
+    false
 }
 
 /// Checks the plan as a whole, once all of its states have been read.

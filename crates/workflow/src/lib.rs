@@ -27,16 +27,19 @@ mod values;
 pub use condition::Condition;
 pub use fault::WorkflowFault;
 pub use inputs::{InputType, Inputs, Validation, WorkflowInput};
-pub use isolation::{ProgramRules, coexistence};
-pub use known::{Inventory, IsolationSupport, KnownPlugin};
+pub use isolation::{OptionFault, OptionPart, ProgramOptions, ProgramRules, coexistence};
+pub use known::{
+    AgentSupport, FolderFault, Inventory, KnownOperation, KnownPlugin, ServerStanding,
+    SettingFault, StepFaults,
+};
 pub use machine::{Ending, Finish, Machine, MachineAction, MachineEvent};
-pub use outcome::{Status, StepOutcome};
+pub use outcome::{OUTPUT_BYTES_MAX, Status, StepOutcome};
 pub use plan::{
     AgentState, Demand, ModelApi, OnFailure, OpenAi, OperationState, Options, Parallel,
     PluginTools, Provider, Proxy, State, StateKind, Strategy, Terminal, TerminalStatus, Transition,
     Workflow,
 };
-pub use read::{Reading, read};
+pub use read::{Reading, draft, read};
 pub use resolve::{HiddenText, ResolvedAgent, ResolvedOptions, ResolvedStep};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use domain::choice;
 
-/// Limit on each text of an outcome: as much as a model or a person can still read.
-const KEPT_MAX_BYTES: usize = 1024 * 1024;
+/// Limit on each text of an outcome. Of a longer one, the middle is left out: a model or a person
+/// can still read the rest, but no command gets it.
+pub const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 choice! {
     Status {
@@ -25,12 +26,15 @@ pub struct StepOutcome {
     /// The value that `JSON.f` reads; if `None`, the output itself where it is JSON.
     pub json: Option<Value>,
     pub tokens: Option<u64>,
+    /// True if a text was too long and is not whole.
+    pub is_cut: bool,
 }
 
 impl StepOutcome {
     pub fn new(status: Status) -> StepOutcome {
         let (output, stderr) = (String::new(), String::new());
-        StepOutcome { status, output, stderr, exit_code: None, json: None, tokens: None }
+        let (exit_code, json, tokens) = (None, None, None);
+        StepOutcome { status, output, stderr, exit_code, json, tokens, is_cut: false }
     }
 
     /// Truncates the outcome's texts and parses its JSON, if any.
@@ -38,9 +42,10 @@ impl StepOutcome {
         let is_json = |text: &str| text.starts_with('{') || text.starts_with('[');
         if self.json.is_none() && is_json(self.output.trim_start()) {
             self.json = Some(&self.output)
-                .filter(|output| output.len() <= KEPT_MAX_BYTES)
+                .filter(|output| output.len() <= OUTPUT_BYTES_MAX)
                 .and_then(|output| serde_json::from_str(output).ok());
         }
+        self.is_cut |= self.output.len().max(self.stderr.len()) > OUTPUT_BYTES_MAX;
         self.output = cut(self.output);
         self.stderr = cut(self.stderr);
         self
@@ -49,10 +54,10 @@ impl StepOutcome {
 
 /// Keeps the start and the end of text that is too long.
 fn cut(text: String) -> String {
-    if text.len() <= KEPT_MAX_BYTES {
+    if text.len() <= OUTPUT_BYTES_MAX {
         return text;
     }
-    let half = KEPT_MAX_BYTES / 2;
+    let half = OUTPUT_BYTES_MAX / 2;
     let (head, tail) = (text.floor_char_boundary(half), text.ceil_char_boundary(text.len() - half));
     format!("{}\n… {} bytes omitted …\n{}", &text[..head], tail - head, &text[tail..])
 }

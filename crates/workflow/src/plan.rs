@@ -1,10 +1,11 @@
 //! A checked workflow: its inputs and its states.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{Condition, Inputs, Retry, Template, WorkflowFault, WorkflowInput};
+use super::{Condition, Inputs, OptionPart, Retry, Template, WorkflowFault, WorkflowInput};
 use domain::choice;
 use domain::document::Location;
 
@@ -78,6 +79,8 @@ pub struct State {
     /// Checked before the two above; the first one that holds is taken.
     pub transitions: Vec<Transition>,
     pub(super) location: Location,
+    /// The location of `dir`, or of the state if it has none.
+    pub(super) dir_location: Location,
 }
 
 #[derive(Clone, Debug)]
@@ -99,15 +102,34 @@ pub struct AgentState {
     pub proxy: Proxy,
     /// The location of the block that holds the agent's keys.
     pub(super) location: Location,
+    pub(super) places: AgentPlaces,
 }
 
 /// The locations of the parts of an agent that are checked together.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct AgentPlaces {
     pub(super) provider: Location,
     pub(super) isolation: Location,
+    /// The location of `options`, if the file has it.
+    pub(super) block: Option<Location>,
+    /// The location of each option that the file sets.
+    pub(super) options: BTreeMap<String, Location>,
     pub(super) args: Vec<Location>,
     pub(super) env: Vec<Location>,
+    pub(super) config: Vec<Location>,
+}
+
+impl AgentPlaces {
+    /// Returns the location of an option.
+    pub(super) fn of(&self, part: OptionPart) -> &Location {
+        let location = match part {
+            OptionPart::Model => self.options.get("model"),
+            OptionPart::Arg(index) => self.args.get(index),
+            OptionPart::Variable(index) | OptionPart::Env(index) => self.env.get(index),
+            OptionPart::Config(index) => self.config.get(index),
+        };
+        location.unwrap_or(&self.provider)
+    }
 }
 
 #[derive(Clone, Debug, Default)]

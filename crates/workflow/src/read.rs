@@ -51,6 +51,17 @@ impl Reading {
     }
 }
 
+/// Reads as much of a workflow as can be read, so that its needs can be looked up before it is
+/// checked. It may have faults, and states may be missing.
+pub fn draft(text: &str) -> Option<Workflow> {
+    let source = Source::new(text);
+    let (tree, _) = source.tree().ok()?;
+    let known = Inventory::default();
+    let (report, mentions) = (Report::default(), Mentions::default());
+    let mut reader = Reader { source: &source, known: &known, report, mentions };
+    reader.workflow(&Node::root(&tree, Syntax::Yaml)).1
+}
+
 /// Reads a workflow and checks it against the inventory.
 pub fn read(text: &str, known: &Inventory) -> Reading {
     let source = Source::new(text);
@@ -113,6 +124,9 @@ impl<'a> Reader<'a> {
             states: states.read,
             env_names: env_names(&self.mentions.references),
         });
+        if let Some(workflow) = &workflow {
+            check::surroundings(workflow, self.known, &mut self.report);
+        }
         if let Some(workflow) = workflow.as_ref().filter(|_| states.is_complete) {
             check::plan(workflow, &mut self.report);
         }

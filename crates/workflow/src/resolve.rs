@@ -61,6 +61,10 @@ pub struct ResolvedOptions {
 pub struct HiddenText(String);
 
 impl HiddenText {
+    pub fn new(text: String) -> HiddenText {
+        HiddenText(text)
+    }
+
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -6,6 +6,7 @@
 //! arithmetic), and places where such a reference has another meaning (quotes, comments,
 //! here-documents). A workflow with a template in such a place is rejected.
 
+use super::OUTPUT_BYTES_MAX;
 use super::template::{Part, Template, TextFault, bounded};
 use super::values::Values;
 
@@ -26,6 +27,13 @@ impl Template {
                     if value.contains('\0') {
                         let what =
                             "it contains a NUL character, which cannot be passed to a command";
+                        return Err(format!("{}: {what}", self.written(*at)));
+                    }
+                    if !values.is_whole(reference) {
+                        let limit = OUTPUT_BYTES_MAX / (1024 * 1024);
+                        let what = format!(
+                            "it is larger than {limit} MiB: write it to a file and pass its name"
+                        );
                         return Err(format!("{}: {what}", self.written(*at)));
                     }
                     script.value(&value);

@@ -1,13 +1,17 @@
 //! The tools of a step: the built-ins if they are intercepted, plugin operations, and servers of
 //! the config.
 
+use serde_json::{Map, Value};
+
 use super::fault::Report;
 use super::plan::{Proxy, State};
-use super::{Inventory, KnownPlugin, WorkflowFault};
+use super::{Inventory, KnownOperation, KnownPlugin, ServerStanding, WorkflowFault};
 use domain::code::Code;
 use domain::document::Location;
 use domain::exposed::NAME_CHARS_MAX;
+use domain::json::Object;
 use domain::near;
+use domain::schema::{Schema, SchemaVerdict};
 
 /// The tools that replace the agent's own.
 pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"];
@@ -116,12 +120,56 @@ pub(super) fn known_operation(
     let Some(KnownPlugin::Approved { operations }) = known.plugins.get(plugin) else {
         return Ok(());
     };
-    if operations.contains(operation) {
-        return Ok(());
-    }
-    let near = near::names(operation, operations.iter().map(String::as_str), 1);
-    let message = format!("plugin '{plugin}' has no operation '{operation}'{}", near::hint(&near));
+    let message = match operations.get(operation) {
+        Some(KnownOperation::Usable { .. }) => return Ok(()),
+        // The reason names the plugin and the operation.
+        Some(KnownOperation::Unusable(reason)) => reason.clone(),
+        None => {
+            let near = near::names(operation, operations.keys().map(String::as_str), 1);
+            let hint = near::hint(&near);
+            format!("plugin '{plugin}' has no operation '{operation}'{hint}")
+        }
+    };
     Err((Code::ProxyUnknownOperation, message))
+}
+
+/// Returns the fault in the inputs of an operation, as far as they do not depend on values.
+pub(super) fn input_fault(
+    plugin: &str,
+    operation: &str,
+    inputs: &Map<String, Value>,
+    known: &Inventory,
+) -> Option<String> {
+    let Some(KnownPlugin::Approved { operations }) = known.plugins.get(plugin) else { return None };
+    let Some(KnownOperation::Usable { inputs: schema }) = operations.get(operation) else {
+        return None;
+    };
+    let (open, fixed): (Vec<_>, Vec<_>) =
+        inputs.clone().into_iter().partition(|(_, value)| has_template(value));
+    let mut schema = schema.clone();
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !open.iter().any(|(given, _)| name == given));
+    }
+    if schema["additionalProperties"] == Value::Bool(false)
+        && let Some((name, _)) = open.iter().find(|(name, _)| schema["properties"][name].is_null())
+    {
+        return Some(format!("{plugin}.{operation} has no input '{name}'"));
+    }
+    let fixed = Value::Object(fixed.into_iter().collect()).to_string();
+    let fixed = Object::parse(&fixed).ok().flatten()?;
+    match Schema::compile(Some(&schema.to_string())).check(&fixed) {
+        SchemaVerdict::Faulty(refusal) => Some(refusal.message),
+        SchemaVerdict::Fits | SchemaVerdict::Unknown(_) => None,
+    }
+}
+
+fn has_template(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("{{"),
+        Value::Array(elements) => elements.iter().any(has_template),
+        Value::Object(members) => members.values().any(has_template),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 struct Table<'r> {
@@ -131,11 +179,20 @@ struct Table<'r> {
 
 impl Table<'_> {
     fn add_server(&mut self, server: &str, known: &Inventory, location: &Location) {
-        if !known.servers.contains(server) {
-            let near = near::names(server, known.servers.iter().map(String::as_str), 1);
-            let message = format!("server '{server}' not found in the config{}", near::hint(&near));
-            self.report.error(location, Code::ProxyUnknownServer, message);
-            return;
+        match known.servers.get(server) {
+            Some(ServerStanding::Usable) => {}
+            Some(ServerStanding::Unusable(reason)) => {
+                let message = format!("server '{server}' cannot be used: {reason}");
+                self.report.error(location, Code::ProxyServerUnusable, message);
+                return;
+            }
+            None => {
+                let near = near::names(server, known.servers.keys().map(String::as_str), 1);
+                let hint = near::hint(&near);
+                let message = format!("server '{server}' not found in the config{hint}");
+                self.report.error(location, Code::ProxyUnknownServer, message);
+                return;
+            }
         }
         self.add(format!("{server}__*"), ToolSource::Server(server.to_owned()), location);
     }

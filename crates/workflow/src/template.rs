@@ -37,6 +37,24 @@ impl Template {
         &self.text
     }
 
+    /// Returns the text before the first value, and whether it is the whole text.
+    pub(super) fn known(&self) -> (&str, bool) {
+        match self.parts.as_slice() {
+            [] => ("", true),
+            [Part::Text(text)] => (text, true),
+            [Part::Text(text), ..] => (text, false),
+            [Part::Value { .. }, ..] => ("", false),
+        }
+    }
+
+    /// Returns the text, if no value is inserted into it.
+    pub fn fixed(&self) -> Option<&str> {
+        match self.known() {
+            (text, true) => Some(text),
+            (_, false) => None,
+        }
+    }
+
     pub(super) fn parse(text: &str) -> Result<Template, Vec<TextFault>> {
         let (mut parts, mut faults) = (Vec::new(), Vec::new());
         let mut at = 0;

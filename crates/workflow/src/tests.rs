@@ -4,9 +4,10 @@ mod conditions;
 mod hostile;
 mod reading;
 mod running;
+mod surroundings;
 mod tools;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
@@ -14,25 +15,26 @@ use super::*;
 /// Returns an inventory with one server, two approved plugins, one unapproved plugin, and a codex
 /// that keeps its own tools.
 fn known() -> Inventory {
-    let set = |names: &[&str]| -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    let usable = || KnownOperation::Usable { inputs: serde_json::json!({"type": "object"}) };
+    let approved = |names: &[&str]| KnownPlugin::Approved {
+        operations: names.iter().map(|name| ((*name).to_owned(), usable())).collect(),
     };
-    let approved = |names: &[&str]| KnownPlugin::Approved { operations: set(names) };
     Inventory {
-        servers: set(&["github"]),
+        servers: BTreeMap::from([("github".to_owned(), ServerStanding::Usable)]),
         plugins: BTreeMap::from([
             ("kubernetes".to_owned(), approved(&["kubectl_apply", "kubectl_get", "_x"])),
             ("kubernetes_kubectl".to_owned(), approved(&["get"])),
             ("github".to_owned(), approved(&["_issue", "issue", "bad.name"])),
             ("strange".to_owned(), KnownPlugin::NotApproved),
         ]),
-        isolation: BTreeMap::from([
+        agents: BTreeMap::from([
             (
                 (Provider::Codex, None),
-                IsolationSupport::Coexistence("version 0.1 is too old".to_owned()),
+                AgentSupport::Coexistence("version 0.1 is too old".to_owned()),
             ),
-            ((Provider::Claude, None), IsolationSupport::Full),
+            ((Provider::Claude, None), AgentSupport::Full),
         ]),
+        ..Inventory::default()
     }
 }
 

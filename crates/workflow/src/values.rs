@@ -31,6 +31,20 @@ impl Values {
         }
     }
 
+    /// Reports whether a value is whole. The middle of a long output is left out.
+    pub(super) fn is_whole(&self, reference: &Reference) -> bool {
+        match reference {
+            Reference::State { state, field: Field::Output | Field::Stderr } => {
+                !self.outcomes.get(state).is_some_and(|outcome| outcome.is_cut)
+            }
+            Reference::State { .. }
+            | Reference::Input(_)
+            | Reference::Env(_)
+            | Reference::WorkflowId
+            | Reference::WorkflowName => true,
+        }
+    }
+
     /// Returns the value as text for a template, or the reason that there is none.
     pub(super) fn text(&self, reference: &Reference) -> Result<String, String> {
         match (self.value(reference), reference) {

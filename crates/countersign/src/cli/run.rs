@@ -14,7 +14,7 @@ pub(crate) struct Run {
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) inputs: Vec<(String, String)>,
 
-    /// Agent to run without a workflow file: claude, gemini, codex or opencode
+    /// Agent to run without a workflow file: claude, gemini, codex, opencode or openai_compatible
     #[arg(long, value_name = "NAME", requires = "prompt", conflicts_with = "file")]
     pub(crate) provider: Option<String>,
 
@@ -46,7 +46,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) otel_service_name: Option<String>,
 
-    /// Output format; quiet prints nothing
+    /// Output format; quiet prints nothing but errors
     #[arg(short = 'o', long, visible_alias = "output", value_enum, default_value_t = RunFormat::Text)]
     pub(crate) format: RunFormat,
 }

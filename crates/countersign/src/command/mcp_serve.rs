@@ -81,6 +81,7 @@ async fn serve(place: &Locations, step: StepFile) -> Result<(), Failure> {
         servers: step.mcp_servers,
         plugins: step.plugin_tools.into_iter().map(PluginGrant::from).collect(),
         patience: Workspace::CALL_TIMEOUT,
+        kept_bytes: None,
         withheld: Vec::new(),
         trace: TraceContext::default(),
         cancel: CancellationToken::new(),

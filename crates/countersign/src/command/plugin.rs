@@ -119,7 +119,7 @@ impl Approvals {
 /// Fills in what the plugin reports about itself once it runs.
 async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &FoundPlugin) {
     match plugins.operations(found).await {
-        Ok(operations) => entry.operations = Some(operations),
+        Ok(operations) => entry.operations = Some(operations.into_keys().collect()),
         Err(reason) => entry.fault = Some(reason),
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
         read = checked(&text, &config, home.path(), &plugins) => read,
         () = stop.received() => return Err(cancelled()),
     };
-    for warning in &read.warnings {
+    for warning in read.warnings.iter().filter(|_| args.format != RunFormat::Quiet) {
         output::note(&format!("warning: {}: {warning}", warning.code));
     }
     let Some(workflow) = read.workflow else {
@@ -129,6 +129,9 @@ fn alone(args: &Run) -> Result<RunRequest, Failure> {
         return Err(Failure::input(
             "--input requires a workflow file: put the values into the prompt instead",
         ));
+    }
+    if args.prompt.as_deref().is_none_or(|prompt| prompt.trim().is_empty()) {
+        return Err(Failure::input("the prompt is empty"));
     }
     let mut inputs = vec![json!({"name": "prompt", "required": true})];
     let mut given = vec![("prompt".to_owned(), args.prompt.clone().unwrap_or_default())];
@@ -213,7 +216,9 @@ async fn go(
                     steps.abandon();
                     return Err(cancelled());
                 }
-                output::note("stopping the run; press Ctrl+C again to exit at once");
+                if format != RunFormat::Quiet {
+                    output::note("stopping the run; press Ctrl+C again to exit at once");
+                }
                 cancel.cancel();
             }
         }
@@ -270,8 +275,8 @@ fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), F
 /// Returns the message for stderr; a program that reads JSON already has all of it.
 fn words(finish: &Finish, format: RunFormat) -> String {
     match format {
-        RunFormat::Json | RunFormat::Quiet => String::new(),
-        RunFormat::Text => {
+        RunFormat::Json => String::new(),
+        RunFormat::Text | RunFormat::Quiet => {
             let message = finish.message.as_deref().unwrap_or("the run failed");
             let code = finish.code.map(|code| format!("{code}: ")).unwrap_or_default();
             format!("{code}{}", output::plain_lines(message))

@@ -2,6 +2,7 @@
 //! Client and server communicate as if directly connected; every call is recorded.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use gateway::front::wrap::{self, WrapEnd, WrappedServer};
 use gateway::place::ServerPlace;
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
+use mcp::child::enter;
 use mcp::limits::CHILD_GRACE;
 use store::Store;
 use tokio::process::{Child, Command};
@@ -96,7 +98,8 @@ fn spawn(command: &[OsString]) -> Result<Child, Failure> {
     let own = folders::own_program()
         .ok_or_else(|| Failure::system("cannot find the path of the countersign executable"))?;
     let inherited = std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy()));
-    Command::new(own)
+    let mut supervised = Command::new(own);
+    supervised
         .arg("supervise")
         .arg("--")
         .args(command)
@@ -106,9 +109,10 @@ fn spawn(command: &[OsString]) -> Result<Child, Failure> {
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| Failure::system(format!("cannot start the server: {error}")))
+        .kill_on_drop(true);
+    // A client that starts us in another folder than its own may leave its own in `PWD`.
+    enter(&mut supervised, Path::new("."));
+    supervised.spawn().map_err(|error| Failure::system(format!("cannot start the server: {error}")))
 }
 
 /// Exits as the server did.

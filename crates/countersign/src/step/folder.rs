@@ -54,7 +54,7 @@ impl Drop for Folder {
 }
 
 /// Removes the folders of dead processes.
-pub(super) fn purge(home: &Path) {
+pub(crate) fn purge(home: &Path) {
     remove(home, |pid| pid.is_none_or(|pid| test_kill_process(pid).is_err()));
 }
 

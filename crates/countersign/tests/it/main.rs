@@ -56,6 +56,7 @@ mod runs;
 mod screens;
 mod sharing;
 mod start;
+mod steps;
 mod tampering;
 mod target_rules;
 mod targets;

@@ -86,7 +86,7 @@ async fn mcp_serve_offers_the_six_built_in_tools_on_its_own() {
 
 #[tokio::test]
 async fn mcp_serve_ends_when_stdin_closes_or_on_a_signal() {
-    for signal in [None, Some(Signal::TERM), Some(Signal::INT)] {
+    for signal in [None, Some(Signal::TERM), Some(Signal::INT), Some(Signal::HUP)] {
         let dir = tempfile::tempdir().unwrap();
         let folder = folder(dir.path());
         let mut wire = open(dir.path(), &json!({"root_dir": folder}));

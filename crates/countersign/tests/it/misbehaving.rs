@@ -305,6 +305,11 @@ async fn nothing_is_left_when_the_gate_is_told_to_stop() {
 }
 
 #[tokio::test]
+async fn nothing_is_left_when_the_gates_terminal_is_closed() {
+    nothing_is_left_after(Signal::HUP).await;
+}
+
+#[tokio::test]
 async fn nothing_is_left_when_the_gate_is_killed() {
     nothing_is_left_after(Signal::KILL).await;
 }

@@ -354,7 +354,7 @@ async fn the_environment_configures_the_model_server() {
     };
     let output = ended(command(&[])).await;
     let words = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{words}");
+    assert_eq!(output.status.code(), Some(2), "{words}");
     assert!(words.contains("base_url is missing: set options.base_url or OPENAI_BASE_URL"));
     assert!(words.contains("model is missing: set options.model or OPENAI_MODEL"), "{words}");
     for format in ["text", "json"] {

@@ -175,8 +175,31 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
     }
 }
 
+/// Neither the log nor a warning is printed: `b` cannot be reached, and the call would be logged.
 #[tokio::test]
-async fn quiet_prints_nothing_and_invalid_arguments_are_reported() {
+async fn a_quiet_run_that_succeeds_prints_nothing_at_all() {
+    let stage = Stage::new("claude", []).await;
+    let step = json!({"type": "step", "command": "echo out; echo err >&2", "on_success": "done"});
+    let flow = stage.flow_of(json!({"initial": "a", "a": step, "b": step}));
+    let output = stage.run(&flow, &["-o", "quiet"]).await;
+    let told = (output.status.code(), stdout(&output), stderr(&output));
+    assert_eq!(told, (Some(0), String::new(), String::new()));
+    let loud = stage.run(&flow, &[]).await;
+    assert!(stderr(&loud).contains("tool call"), "{}", stderr(&loud));
+    assert!(stderr(&loud).contains("USER.WORKFLOW.UNREACHABLE"), "{}", stderr(&loud));
+}
+
+#[tokio::test]
+async fn the_help_names_every_provider() {
+    let dir = tempfile::tempdir().unwrap();
+    let help = stdout(&run(dir.path(), ["run", "--help"]).await);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let named = "claude, gemini, codex, opencode or openai_compatible";
+    assert!(help.contains(named), "{help}");
+}
+
+#[tokio::test]
+async fn quiet_prints_only_errors_and_invalid_arguments_are_reported() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -186,6 +209,7 @@ async fn quiet_prints_nothing_and_invalid_arguments_are_reported() {
     let flow = stage.flow_of(json!({"initial": "a", "a": fails}));
     let output = stage.run(&flow, &["-o", "quiet"]).await;
     assert_eq!((output.status.code(), stdout(&output)), (Some(9), String::new()));
+    assert_eq!(stderr(&output), "countersign: no luck\n");
     let output = stage.run(&flow, &[]).await;
     assert_eq!((output.status.code(), stdout(&output)), (Some(9), String::new()));
     assert!(stderr(&output).contains("no luck"), "{}", stderr(&output));
@@ -195,7 +219,7 @@ async fn quiet_prints_nothing_and_invalid_arguments_are_reported() {
         (vec!["run"], 1, "FILE"),
         (vec!["run", "--provider", "claude"], 1, "--prompt"),
         (vec!["run", "--provider", "nobody", "--prompt", "x"], 2, "nobody"),
-        (vec!["run", "--provider", "claude", "--prompt", " "], 3, "the prompt is empty"),
+        (vec!["run", "--provider", "claude", "--prompt", " "], 1, "the prompt is empty"),
         (vec!["run", "--provider", "claude", "--prompt", "x", "-i", "a=b"], 1, "--input requires"),
         (
             vec!["run", "--provider", "claude", "--prompt", "x", "--server", "no"],

@@ -21,9 +21,9 @@ use mcp::peer::{Peer, RequestError, Service};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::limits;
 use crate::spec::{ServerEndpoint, expand};
 use crate::trust::ItemList;
+use crate::{limits, program};
 
 pub(super) struct Connection {
     pub(super) peer: Peer,
@@ -141,11 +141,7 @@ fn connect(
                 .map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
-        ServerEndpoint::WithoutSecrets(_) => Err(format!(
-            "its secrets are not in '{}' in the home: restore that file from a backup and restart, \
-             or remove the server and add it again",
-            store::state::SECRETS_FILE
-        )),
+        ServerEndpoint::WithoutSecrets(_) => Err(without_secrets()),
         ServerEndpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),
         ServerEndpoint::Embedded(make) => {
             let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);
@@ -154,6 +150,33 @@ fn connect(
             let (reader, writer) = tokio::io::split(ours);
             Ok((lines::connect(reader, writer, service), Attachment::Task(serving)))
         }
+    }
+}
+
+fn without_secrets() -> String {
+    format!(
+        "its secrets are not in '{}' in the home: restore that file from a backup and restart, or \
+         remove the server and add it again",
+        store::state::SECRETS_FILE
+    )
+}
+
+/// Returns the reason that a server cannot be started, as far as it is known before the attempt.
+/// Blocks.
+pub(crate) fn start_fault(endpoint: &ServerEndpoint) -> Option<String> {
+    match endpoint {
+        ServerEndpoint::Stdio(command) => match command.child_spec() {
+            Ok(_) if program::find(command).is_none() => {
+                Some(format!("program '{}' not found", command.command))
+            }
+            Ok(_) => None,
+            Err(reason) => Some(reason),
+        },
+        ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
+            http_endpoint(url, headers).err()
+        }
+        ServerEndpoint::WithoutSecrets(_) => Some(without_secrets()),
+        ServerEndpoint::Embedded(_) | ServerEndpoint::Plugin(_) => None,
     }
 }
 

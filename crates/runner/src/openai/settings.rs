@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use mcp::object::{ObjectMembers, quote};
 use url::{Host, Position, Url};
-use workflow::{ModelApi, ResolvedOptions};
+use workflow::{HiddenText, ModelApi, ResolvedOptions, SettingFault, Template};
 
 use super::key::Key;
 
@@ -39,28 +39,34 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// Validates the settings; the error names every fault.
+    /// Validates the settings; the error holds every fault, with its option.
     pub fn new(
         options: &ResolvedOptions,
         env: &[(OsString, OsString)],
-    ) -> Result<ModelSettings, String> {
+    ) -> Result<ModelSettings, Vec<SettingFault>> {
         let mut faults = Vec::new();
+        let mut fault = |option, message| faults.push(SettingFault { option, message });
         let base_url = either(options.base_url.as_deref(), env, "OPENAI_BASE_URL");
         let url = base_url.ok_or_else(|| missing("base_url", "OPENAI_BASE_URL"));
         let api = options.api.unwrap_or_default();
-        let url = url.and_then(|base| address(&base, api)).map_err(|fault| faults.push(fault)).ok();
+        let url = url.and_then(|base| address(&base, api));
+        let url = url.map_err(|message| fault("base_url", message)).ok();
         let model = either(options.model.as_deref(), env, "OPENAI_MODEL");
         if model.is_none() {
-            faults.push(missing("model", "OPENAI_MODEL"));
+            fault("model", missing("model", "OPENAI_MODEL"));
         }
         let key = options.api_key.as_ref().map(|key| key.reveal());
         let key = Key::new(either(key, env, KEY_VARIABLE).as_deref());
-        if let Err(fault) = key.bearer() {
-            faults.push(fault.to_owned());
+        if let Err(message) = key.bearer() {
+            fault("api_key", message.to_owned());
         }
-        let headers = headers(options, &mut faults);
+        let headers = headers(options).unwrap_or_else(|messages| {
+            messages.into_iter().for_each(|message| fault("headers", message));
+            Vec::new()
+        });
         if options.max_tokens.is_some() && options.max_completion_tokens.is_some() {
-            faults.push("max_tokens and max_completion_tokens are both set: use one".to_owned());
+            let words = "max_tokens and max_completion_tokens are both set: use one";
+            fault("max_tokens", words.to_owned());
         }
         match (url, model) {
             (Some(url), Some(model)) if faults.is_empty() => Ok(ModelSettings {
@@ -76,7 +82,7 @@ impl ModelSettings {
                 max_completion_tokens: options.max_completion_tokens,
                 max_tokens: options.max_tokens,
             }),
-            _ => Err(faults.join("; ")),
+            _ => Err(faults),
         }
     }
 
@@ -96,6 +102,32 @@ impl ModelSettings {
     /// Returns what must not appear in any text.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.key).chain(self.headers.iter().map(|(_, value)| value))
+    }
+
+    /// Returns the faults in the options that do not depend on values. A model's server may be
+    /// another one by the time that the step runs, so nothing is sent.
+    pub fn faults(options: &workflow::Options, env: &[(OsString, OsString)]) -> Vec<SettingFault> {
+        // A value that is not known yet counts as a valid one.
+        let known = |option: &Option<Template>, stand_in: &str| {
+            let text = option.as_ref().map(|text| text.fixed().unwrap_or(stand_in));
+            text.map(str::to_owned)
+        };
+        let openai = &options.openai;
+        let headers = openai.headers.iter().map(|(name, value)| {
+            let value = value.fixed().unwrap_or("value").to_owned();
+            (name.clone(), HiddenText::new(value))
+        });
+        let options = ResolvedOptions {
+            api: openai.api,
+            base_url: known(&openai.base_url, "http://localhost"),
+            model: known(&options.model, "model"),
+            api_key: known(&openai.api_key, "key").map(HiddenText::new),
+            headers: headers.collect(),
+            max_completion_tokens: openai.max_completion_tokens,
+            max_tokens: openai.max_tokens,
+            ..ResolvedOptions::default()
+        };
+        ModelSettings::new(&options, env).err().unwrap_or_default()
     }
 
     /// Returns the URL for people, without its query, which may hold a key.
@@ -177,19 +209,19 @@ pub(super) enum Extras {
 }
 
 /// Reads the further headers. The faults never contain a value.
-fn headers(options: &ResolvedOptions, faults: &mut Vec<String>) -> Vec<(HeaderName, Key)> {
-    let mut headers = Vec::new();
+fn headers(options: &ResolvedOptions) -> Result<Vec<(HeaderName, Key)>, Vec<String>> {
+    let (mut headers, mut faults) = (Vec::new(), Vec::new());
     for (name, value) in &options.headers {
-        let (Ok(read), value) = (HeaderName::try_from(name), Key::new(Some(value.reveal()))) else {
-            faults.push(format!("'{name}' is not the name of an HTTP header"));
-            continue;
-        };
-        if value.header().is_err() {
-            faults.push(format!("the header '{name}' contains characters that are not allowed"));
+        let value = Key::new(Some(value.reveal()));
+        match HeaderName::try_from(name) {
+            Err(_) => faults.push(format!("'{name}' is not the name of an HTTP header")),
+            Ok(_) if value.header().is_err() => {
+                faults.push(format!("the header '{name}' contains characters that are not allowed"));
+            }
+            Ok(name) => headers.push((name, value)),
         }
-        headers.push((read, value));
     }
-    headers
+    if faults.is_empty() { Ok(headers) } else { Err(faults) }
 }
 
 /// Returns an option, or else a variable. An empty value counts as missing.
@@ -234,10 +266,14 @@ mod tests {
     use super::*;
 
     fn settings(base_url: &str, env: &[(&str, &str)]) -> Result<ModelSettings, String> {
+        let told = |faults: Vec<SettingFault>| {
+            let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+            messages.join("; ")
+        };
         let env: Vec<_> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let base_url = Some(base_url.to_owned());
         let options = ResolvedOptions { base_url, ..ResolvedOptions::default() };
-        ModelSettings::new(&options, &env)
+        ModelSettings::new(&options, &env).map_err(told)
     }
 
     #[test]

@@ -74,7 +74,11 @@ impl ModelTools {
         match self.request(call) {
             Ok(ask) => self.made(ask).await,
             Err(fault) => {
-                tracing::warn!(tool = call.name, "rejected a tool call of the model: {fault}");
+                // Arguments are never logged, and an unknown name is any text of the model's.
+                let known = self.names.contains(&call.name);
+                let (tool, what) =
+                    if known { (&*call.name, "arguments") } else { ("-", "tool name") };
+                tracing::warn!(tool, "rejected a tool call of the model: invalid {what}");
                 error(&fault)
             }
         }

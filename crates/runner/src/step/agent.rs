@@ -130,6 +130,7 @@ impl Attempt {
             plugins: if proxy.enable { PluginGrant::of(&proxy.plugin_tools) } else { Vec::new() },
             servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
             patience: Duration::ZERO,
+            kept_bytes: None,
             withheld: Vec::new(),
             trace,
             cancel: self.cancel.clone(),

@@ -67,6 +67,7 @@ impl Failure {
 fn words(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
+        1..60 if duration.subsec_millis() > 0 => format!("{:.1} s", duration.as_secs_f32()),
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{seconds} s"),
     }
@@ -109,10 +110,12 @@ impl Attempt {
 
     pub(super) fn dir(&self, dir: Option<&str>) -> Result<PathBuf, Failure> {
         let dir = self.around.dir.join(dir.unwrap_or("."));
-        dir.canonicalize().map_err(|error| {
-            let message = format!("cannot use the folder '{}': {error}", dir.display());
-            Failure::new(Code::AgentFailed, message)
-        })
+        let unusable = |reason: &dyn std::fmt::Display| {
+            let message = format!("cannot use the step's folder '{}': {reason}", dir.display());
+            Failure::new(Code::WorkflowBadFolder, message)
+        };
+        let found = dir.canonicalize().map_err(|error| unusable(&error))?;
+        if found.is_dir() { Ok(found) } else { Err(unusable(&"it is not a folder")) }
     }
 
     /// Returns the caller's name in the records.

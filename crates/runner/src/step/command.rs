@@ -6,13 +6,23 @@ use std::time::Duration;
 use domain::Code;
 use serde_json::{Value, json};
 use tools::builtin::{COMMAND_META, CommandResult};
-use workflow::{Status, StepOutcome};
+use workflow::{OUTPUT_BYTES_MAX, Status, StepOutcome};
 
 use crate::gate::GateRequest;
 use crate::step::attempt::{Failure, Work};
 
 /// Time for the call beyond the command's own timeout: to end the command, and to record that.
 const MARGIN: Duration = Duration::from_secs(10);
+
+/// Bytes of a command's stdout that are read: more than later steps can use, so that a longer one
+/// is recognised.
+const READ_BYTES_MAX: usize = OUTPUT_BYTES_MAX + 1024;
+
+/// Linux's limit for one argument of a program.
+const ARGUMENT_BYTES_MAX: usize = 128 * 1024;
+
+/// A shell's exit code for a program that was found but could not be started.
+const NOT_STARTED: i32 = 126;
 
 /// Part of the caller's name, in place of an agent's provider.
 const SHELL: &str = "sh";
@@ -31,17 +41,30 @@ impl Work<'_> {
             servers: Vec::new(),
             plugins: Vec::new(),
             patience: within,
+            kept_bytes: Some(READ_BYTES_MAX),
             withheld: Vec::new(),
             trace: self.trace.clone(),
             cancel: self.attempt.cancel.clone(),
         };
         let gate = self.open(request).await?;
-        // A call's timeout is in whole seconds.
-        let seconds = within.as_secs().max(1);
-        let arguments = json!({"command": command, "timeout_seconds": seconds});
+        let arguments = json!({"command": command, "timeout_seconds": within.as_secs_f64()});
         let result = self.call(&*gate, gate.shell(), &arguments, within + MARGIN).await?;
-        outcome(&result, within)
+        outcome(&result, within).map_err(|failure| explained(failure, command))
     }
+}
+
+/// Explains the failure of a program that was given too long a value.
+fn explained(failure: Failure, command: &str) -> Failure {
+    if failure.outcome.exit_code != Some(NOT_STARTED) || command.len() < ARGUMENT_BYTES_MAX {
+        return failure;
+    }
+    let message = format!(
+        "{}: a program takes no argument over {} KiB; pass a longer value through a pipe, as in \
+         printf %s {{{{.states.S.Output}}}} | program",
+        failure.message,
+        ARGUMENT_BYTES_MAX / 1024
+    );
+    Failure { message, ..failure }
 }
 
 fn outcome(result: &Value, within: Duration) -> Result<StepOutcome, Failure> {

@@ -17,8 +17,11 @@ impl Work<'_> {
         if agent.prompt.trim().is_empty() {
             return Err(Failure::new(Code::InvalidArguments, "the prompt is empty"));
         }
-        let settings = ModelSettings::new(&agent.options, &attempt.around.env)
-            .map_err(|faults| Failure::new(Code::InvalidArguments, faults))?;
+        let settings =
+            ModelSettings::new(&agent.options, &attempt.around.env).map_err(|faults| {
+                let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+                Failure::new(Code::InvalidArguments, messages.join("; "))
+            })?;
         let (proxy, _) = attempt.asked();
         let tools = tools(&proxy);
         let request = attempt.gate_request(agent, proxy, self.trace.clone())?;

@@ -31,6 +31,7 @@ impl Work<'_> {
             servers: Vec::new(),
             plugins: vec![PluginGrant::one(plugin, operation)],
             patience: Duration::ZERO,
+            kept_bytes: None,
             withheld: Vec::new(),
             trace: self.trace.clone(),
             cancel: self.attempt.cancel.clone(),

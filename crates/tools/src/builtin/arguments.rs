@@ -1,6 +1,8 @@
 //! The arguments of a call, by name and alias. The gate has checked them against the schema;
 //! callers that bypass that check get clear errors too.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, Result};
@@ -41,6 +43,14 @@ impl<'a> Arguments<'a> {
                 .map(Some)
                 .ok_or_else(|| Fault::said(format!("'{name}' must be a whole number, 0 or more"))),
         }
+    }
+
+    /// Returns a number of seconds as a duration.
+    pub(super) fn seconds(&self, name: &str) -> Result<Option<Duration>> {
+        let Some(value) = self.get(&[name]) else { return Ok(None) };
+        let duration = value.as_f64().and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let words = || Fault::said(format!("'{name}' must be a number of seconds, 0 or more"));
+        duration.ok_or_else(words).map(Some)
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<bool> {

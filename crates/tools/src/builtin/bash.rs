@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::config::is_withheld;
-use mcp::child::Group;
+use mcp::child::{Group, enter};
 use mcp::limits::{CHILD_GRACE, CHILD_LAST_STEP};
 use provider::CallContext;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{self, Child};
 use tokio::task::JoinHandle;
 
@@ -37,11 +37,12 @@ impl BashRequest {
         if command.contains('\0') {
             return Err(Fault::said("'command' must not contain a NUL character"));
         }
-        let timeout = match arguments.count("timeout_seconds")? {
+        let timeout = match arguments.seconds("timeout_seconds")? {
             None => limits::BASH_TIMEOUT,
-            Some(seconds) if (1..=seconds_max).contains(&seconds) => Duration::from_secs(seconds),
+            Some(time) if !time.is_zero() && time <= Duration::from_secs(seconds_max) => time,
             Some(_) => {
-                let words = format!("'timeout_seconds' must be between 1 and {seconds_max}");
+                let words =
+                    format!("'timeout_seconds' must be more than 0 and at most {seconds_max}");
                 return Err(Fault::said(words));
             }
         };
@@ -69,18 +70,24 @@ enum CommandEnd {
     Cancelled,
 }
 
+/// The circumstances of every command of a workspace.
+pub(super) struct Shell<'a> {
+    /// The program that runs the shell.
+    pub(super) supervisor: Option<&'a Path>,
+    /// Variables withheld from commands.
+    pub(super) withheld: &'a [String],
+    /// Bytes of a command's stdout that are kept.
+    pub(super) stdout_bytes_max: usize,
+}
+
 pub(super) async fn run(
     request: BashRequest,
     cwd: &Folder,
-    (supervisor, withheld): (Option<&Path>, &[String]),
+    shell: Shell<'_>,
     ctx: &CallContext,
 ) -> Result<ToolAnswer> {
     let within = request.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
-    let mut shell = shell(&request.command, supervisor);
-    for name in withheld {
-        shell.env_remove(name);
-    }
-    let mut running = RunningCommand::start(shell, cwd, supervisor.is_some())?;
+    let mut running = RunningCommand::start(&request.command, cwd, &shell)?;
     let end = tokio::select! {
         status = running.child.wait() => match status {
             Ok(status) => CommandEnd::Exited(status),
@@ -92,9 +99,7 @@ pub(super) async fn run(
     let CommandText { stdout, stderr } = running.end().await;
     let (word, exit_code) = match end {
         CommandEnd::Cancelled => return Err(Fault::Cancelled),
-        CommandEnd::TimedOut => {
-            (format!("killed: timed out after {:.0} s", within.as_secs_f32()), None)
-        }
+        CommandEnd::TimedOut => (format!("killed: timed out after {}", spell(within)), None),
         CommandEnd::Exited(status) => (words(status), status.code()),
     };
     let mut text = stdout;
@@ -127,8 +132,9 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// Builds the process that runs a command line.
-fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
+/// Builds the process that runs a command line. A command that is too long for an argument is read
+/// from stdin, as a whole and before any of it runs, so that it finds an empty stdin in either case.
+fn process_of(command: &str, supervisor: Option<&Path>) -> process::Command {
     let mut shell = match supervisor {
         Some(program) => {
             let mut shell = process::Command::new(program);
@@ -138,8 +144,23 @@ fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
         }
         None => process::Command::new("sh"),
     };
-    shell.arg("-c").arg(command);
+    shell.arg("-c").arg(if is_long(command) { FROM_STDIN } else { command });
     shell
+}
+
+/// A command that reads the actual one.
+const FROM_STDIN: &str = "eval \"$(cat)\" </dev/null";
+
+fn is_long(command: &str) -> bool {
+    command.len() > limits::BASH_ARGUMENT_BYTES_MAX
+}
+
+/// Formats a timeout: whole seconds unless it is shorter than ten.
+fn spell(time: Duration) -> String {
+    match time.as_secs_f32() {
+        seconds @ 0.0..10.0 if time.subsec_millis() > 0 => format!("{seconds:.1} s"),
+        seconds => format!("{seconds:.0} s"),
+    }
 }
 
 /// A command with its process group. Dropping it ends the group.
@@ -150,6 +171,8 @@ struct RunningCommand {
     patience: Duration,
     stdout: CollectedOutput,
     stderr: CollectedOutput,
+    /// Writes a command that is read from stdin.
+    feeding: Option<JoinHandle<()>>,
 }
 
 /// The output of a command.
@@ -164,33 +187,41 @@ struct CollectedOutput {
 }
 
 impl RunningCommand {
-    fn start(
-        mut shell: process::Command,
-        cwd: &Folder,
-        supervised: bool,
-    ) -> Result<RunningCommand> {
-        shell.current_dir(&cwd.path);
+    fn start(command: &str, cwd: &Folder, shell: &Shell<'_>) -> Result<RunningCommand> {
+        let supervised = shell.supervisor.is_some();
+        let mut process = process_of(command, shell.supervisor);
+        enter(&mut process, &cwd.path);
+        for name in shell.withheld {
+            process.env_remove(name);
+        }
         // The gate's own variables may hold its keys.
         for (name, _) in std::env::vars_os() {
             if is_withheld(&name.to_string_lossy()) {
-                shell.env_remove(name);
+                process.env_remove(name);
             }
         }
-        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        shell.process_group(0).kill_on_drop(!supervised);
-        let spawned = shell.spawn();
+        process.stdin(if is_long(command) { Stdio::piped() } else { Stdio::null() });
+        process.stdout(Stdio::piped()).stderr(Stdio::piped());
+        process.process_group(0).kill_on_drop(!supervised);
+        let spawned = process.spawn();
         let mut child =
             spawned.map_err(|error| Fault::said(format!("cannot start sh: {error}")))?;
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().expect("stderr is piped");
         let group = Group::led_by(&child, supervised);
         let patience = if supervised { CHILD_GRACE + CHILD_LAST_STEP } else { Duration::ZERO };
+        let feeding = child.stdin.take().map(|mut stdin| {
+            let command = command.to_owned();
+            // A shell that ends early does not read all of it.
+            tokio::spawn(async move { drop(stdin.write_all(command.as_bytes()).await) })
+        });
         Ok(RunningCommand {
             child,
             group,
             patience,
-            stdout: CollectedOutput::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
+            stdout: CollectedOutput::start(stdout, shell.stdout_bytes_max),
             stderr: CollectedOutput::start(stderr, limits::BASH_STDERR_BYTES_MAX),
+            feeding,
         })
     }
 
@@ -207,6 +238,7 @@ impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.stdout.reading.abort();
         self.stderr.reading.abort();
+        self.feeding.iter().for_each(JoinHandle::abort);
     }
 }
 

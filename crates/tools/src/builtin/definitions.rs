@@ -77,7 +77,7 @@ fn bash(seconds_max: u64) -> Value {
         "inputSchema": {"type": "object", "required": ["command"], "properties": {
             "command": text("The command, run with `sh -c`."),
             "cwd": text("Working directory of the command. Default: the workspace root."),
-            "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": seconds_max,
+            "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": seconds_max,
                 "description": "Seconds after which the command is killed; a shorter timeout of \
                     the call itself takes precedence. Default 120."},
         }},

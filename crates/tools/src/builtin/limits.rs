@@ -60,6 +60,9 @@ pub(super) const BASH_TIMEOUT_SECONDS_MAX: u64 = 600;
 /// A command's own timeout, plus the time to end it.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(BASH_TIMEOUT_SECONDS_MAX + 10);
 
+/// The longest command that is passed as an argument: Linux allows 128 KiB.
+pub(super) const BASH_ARGUMENT_BYTES_MAX: usize = 100 * 1024;
+
 /// Of the 1 MiB of a command's output, stderr takes at most a quarter.
 pub(super) const BASH_STDOUT_BYTES_MAX: usize = 768 * 1024;
 pub(super) const BASH_STDERR_BYTES_MAX: usize = 256 * 1024;

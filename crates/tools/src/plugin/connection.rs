@@ -1,7 +1,7 @@
 //! A plugin as a provider of tools: started, initialized and listed on connection, called by
 //! `Execute`, and ended with every process it started.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::Arc;
 
@@ -111,8 +111,8 @@ impl Connector for Plugin {
     ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, UpstreamFailure>> {
         async move {
             let (session, operations) = self.open(said).await?;
-            let expose = self.start.expose.as_ref();
-            match schema::tools(&self.found.name, &operations, expose) {
+            let (expose, needed) = (self.start.expose.as_ref(), self.start.needed.as_ref());
+            match schema::tools(&self.found.name, &operations, expose, needed) {
                 Ok(tools) => {
                     Ok(Arc::new(PluginProvider { session, tools }) as Arc<dyn ProviderConnection>)
                 }
@@ -126,13 +126,16 @@ impl Connector for Plugin {
     }
 }
 
-/// Returns the names of a plugin's operations, whether or not they can be tools: starts it, queries
-/// it, ends it.
-pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
+/// The operations of a plugin by name: the JSON Schema of each one's inputs, or the reason that it
+/// cannot be a tool.
+pub type PluginOperations = BTreeMap<String, Result<serde_json::Value, String>>;
+
+/// Returns the operations of a plugin: starts it, queries it, ends it.
+pub async fn operations(plugin: &Plugin) -> Result<PluginOperations, String> {
     let opened = plugin.open(&StderrTail::default()).await;
     let (session, operations) = opened.map_err(|failure| failure.to_string())?;
     session.close().await;
-    Ok(operations.into_iter().map(|operation| operation.name).collect())
+    schema::described(&plugin.found.name, &operations)
 }
 
 /// A started plugin. Dropping it ends the process, in the background.

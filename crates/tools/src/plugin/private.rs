@@ -2,19 +2,23 @@
 //! named after the process that made it. It is removed with the plugin; folders left by a killed
 //! process are removed when the next one is made.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, DirEntry};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::{Pid, test_kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, getuid, test_kill_process};
 
 use super::limits;
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 const ATTEMPTS_MAX: usize = 100;
+
+/// The first part of a folder's name in the temporary folder, which others use as well.
+const TEMPORARY: &str = "countersign-plugin-";
 
 pub(super) struct Private(PathBuf);
 
@@ -30,16 +34,17 @@ impl Private {
             .create(within)
             .map_err(|error| fault(within, error))?;
         let within = within.canonicalize().map_err(|error| fault(within, error))?;
-        purge(&within);
+        let temporary = std::env::temp_dir();
+        purge(&within, "");
+        purge(&temporary, TEMPORARY);
         let room = limits::SOCKET_PATH_BYTES_MAX - limits::SOCKET_NAME_BYTES;
         let is_short = |path: &Path| path.as_os_str().as_bytes().len() <= room;
-        let temporary = std::env::temp_dir();
         for _ in 0..ATTEMPTS_MAX {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}-{number}", std::process::id());
             let mut path = within.join(&name);
             if !is_short(&path) {
-                path = temporary.join(format!("countersign-{name}"));
+                path = temporary.join(format!("{TEMPORARY}{name}"));
             }
             if !is_short(&path) {
                 return Err(format!("the path '{}' is too long for a socket", path.display()));
@@ -68,17 +73,24 @@ impl Drop for Private {
     }
 }
 
-/// Removes folders left by processes that are gone.
-fn purge(within: &Path) {
+/// Removes folders of ours that processes left which are gone.
+fn purge(within: &Path, prefix: &str) {
     for entry in std::fs::read_dir(within).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        let own = name.to_str().and_then(|name| name.strip_prefix(prefix));
+        let pid = own.and_then(|name| name.split_once('-')?.0.parse().ok());
         if let Some(pid) = pid.and_then(Pid::from_raw)
-            && test_kill_process(pid).is_err()
+            && test_kill_process(pid) == Err(Errno::SRCH)
+            && is_ours(&entry)
         {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Reports whether an entry is a folder of this user. A link is not followed.
+fn is_ours(entry: &DirEntry) -> bool {
+    entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == getuid().as_raw())
 }
 
 #[cfg(test)]
@@ -105,7 +117,13 @@ mod tests {
     fn an_oversized_path_is_replaced_by_a_short_one() {
         let home = tempfile::tempdir().unwrap();
         let long = home.path().join("x".repeat(100));
+        let left = std::env::temp_dir().join(format!("{TEMPORARY}2147480001-7"));
+        std::fs::create_dir_all(left.join("inside")).unwrap();
+        let other = std::env::temp_dir().join(format!("{TEMPORARY}{}-other", std::process::id()));
+        std::fs::create_dir_all(&other).unwrap();
         let folder = Private::make(&long).unwrap();
+        assert!(!left.exists(), "the folder of a dead process");
+        std::fs::remove_dir(&other).expect("the folder of a living process");
         assert!(!folder.path().starts_with(&long), "{}", folder.path().display());
         assert!(folder.path().as_os_str().len() < 80);
     }

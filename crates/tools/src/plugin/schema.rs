@@ -8,6 +8,7 @@ use mcp::message::{Raw, to_raw};
 use plugin_sdk::protocol::{InputSchema, OperationSchema};
 use serde_json::{Map, Value, json};
 
+use super::connection::PluginOperations;
 use super::limits;
 
 /// Similar names suggested for one that is missing.
@@ -21,12 +22,22 @@ pub(super) struct PluginTool {
     pub(super) definition: Raw,
 }
 
-/// Returns the requested operations as tools, or an error for the first that cannot be one.
-pub(super) fn tools(
+/// Returns the schema of each operation's inputs, or the reason that it cannot be a tool.
+pub(super) fn described(
     plugin: &str,
     operations: &[OperationSchema],
-    wanted: Option<&BTreeSet<String>>,
-) -> Result<Vec<PluginTool>, String> {
+) -> Result<PluginOperations, String> {
+    names(plugin, operations)?;
+    let described = operations.iter().map(|operation| {
+        let schema = tool(plugin, operation)
+            .and_then(|_| input_schema(operation, &place(plugin, operation)));
+        (operation.name.clone(), schema)
+    });
+    Ok(described.collect())
+}
+
+/// Returns the names of a plugin's operations, or an error that makes all of them unusable.
+fn names<'a>(plugin: &str, operations: &'a [OperationSchema]) -> Result<BTreeSet<&'a str>, String> {
     if operations.len() > limits::OPERATIONS_MAX {
         let (count, most) = (operations.len(), limits::OPERATIONS_MAX);
         return Err(format!(
@@ -37,19 +48,37 @@ pub(super) fn tools(
     if let Some(twice) = operations.iter().find(|operation| !names.insert(&*operation.name)) {
         return Err(format!("plugin '{plugin}' lists the operation '{}' twice", twice.name));
     }
-    if let Some(missing) = wanted.into_iter().flatten().find(|name| !names.contains(name.as_str()))
-    {
+    Ok(names)
+}
+
+/// Returns the requested operations as tools, or an error for the first needed one that cannot be
+/// one. Others are left out.
+pub(super) fn tools(
+    plugin: &str,
+    operations: &[OperationSchema],
+    wanted: Option<&BTreeSet<String>>,
+    needed: Option<&BTreeSet<String>>,
+) -> Result<Vec<PluginTool>, String> {
+    let names = names(plugin, operations)?;
+    let mut asked = wanted.into_iter().chain(needed).flatten();
+    if let Some(missing) = asked.find(|name| !names.contains(name.as_str())) {
         let near = domain::near::names(missing, names.iter().copied(), NEAR_MAX);
         let hint = domain::near::hint(&near);
         return Err(format!("plugin '{plugin}' has no operation '{missing}'{hint}"));
     }
     let is_wanted =
         |operation: &&OperationSchema| wanted.is_none_or(|wanted| wanted.contains(&operation.name));
-    operations.iter().filter(is_wanted).map(|operation| tool(plugin, operation)).collect()
+    let is_needed =
+        |operation: &OperationSchema| needed.is_none_or(|needed| needed.contains(&operation.name));
+    let tools = operations.iter().filter(is_wanted).filter_map(|operation| {
+        let tool = tool(plugin, operation);
+        if tool.is_err() && !is_needed(operation) { None } else { Some(tool) }
+    });
+    tools.collect()
 }
 
 pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<PluginTool, String> {
-    let place = format!("plugin '{plugin}', operation '{}'", operation.name);
+    let place = place(plugin, operation);
     let name = format!("{plugin}_{}", operation.name);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if operation.name.is_empty()
@@ -68,6 +97,10 @@ pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<PluginTo
     });
     let (operation, definition) = (operation.name.clone(), to_raw(&definition));
     Ok(PluginTool { name, operation, definition })
+}
+
+fn place(plugin: &str, operation: &OperationSchema) -> String {
+    format!("plugin '{plugin}', operation '{}'", operation.name)
 }
 
 /// Combines the operation's own description with its outputs.

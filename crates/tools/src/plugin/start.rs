@@ -15,6 +15,9 @@ pub struct StartOptions {
     pub cwd: Option<PathBuf>,
     /// The operations that become tools; `None` is all of them.
     pub expose: Option<BTreeSet<String>>,
+    /// The operations that are needed; `None` is all that become tools. Of the others, those that
+    /// cannot be tools are left out.
+    pub needed: Option<BTreeSet<String>>,
     /// The time limit from the start until its operations are known.
     pub timeout: Duration,
 }

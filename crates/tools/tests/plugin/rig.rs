@@ -105,6 +105,7 @@ impl Rig {
             folder: self.sockets(),
             cwd: Some(self.project.clone()),
             expose: None,
+            needed: None,
             timeout: PATIENCE,
         }
     }

@@ -1,16 +1,11 @@
-//! The flags, variables and settings of each agent program, grouped by their effect on its
-//! isolation. This is the only such list: a workflow is checked against it when it is read, and a
-//! step again when it starts.
+//! The flags, variables and settings of each agent program that do not affect its isolation. This
+//! is the only such list: `options` checks a workflow against it when it is read, and a step again
+//! when it starts.
 
 use crate::plan::Provider;
 
-/// The parts of a program's interface that isolation controls, and those that do not affect it.
+/// The parts of a program's interface that are known not to affect its isolation.
 pub struct ProgramRules {
-    /// Arguments that remove or allow tools, or say where settings come from. A step that requires
-    /// isolation may not set any of them.
-    pub owned_flags: &'static [&'static str],
-    /// Variables with the same effect; a trailing `*` matches any ending.
-    pub owned_variables: &'static [&'static str],
     /// Harmless flags without a value.
     pub switches: &'static [&'static str],
     /// Harmless flags that take one value.
@@ -36,60 +31,24 @@ impl ProgramRules {
         }
     }
 
-    /// Reports whether a variable controls the program's own tools or loads code into it. A step
-    /// may not set such a variable for an isolated program.
+    /// Reports whether a variable controls the program's own tools, loads code into it, or decides
+    /// which programs and settings are found. A step may not set such a variable for an isolated
+    /// program.
     pub fn governs(&self, variable: &str) -> bool {
         let steers = self.governed.iter().any(|begin| variable.starts_with(begin));
-        LOADERS.contains(&variable) || (steers && !self.free.contains(&variable))
-    }
-
-    /// Reports whether a variable belongs to the isolation that a step requires.
-    pub(super) fn owns_variable(&self, variable: &str) -> bool {
-        let mut owned = self.owned_variables.iter().chain(&OWNED_BY_ALL);
-        owned.any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => variable.starts_with(start),
-            None => variable == *pattern,
-        })
+        let loads = LOADERS.iter().any(|begin| variable.starts_with(begin));
+        loads || SEARCHED.contains(&variable) || (steers && !self.free.contains(&variable))
     }
 }
 
-/// Variables that load foreign code into the program.
-const LOADERS: [&str; 7] = [
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "DYLD_INSERT_LIBRARIES",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "BUN_OPTIONS",
-];
+/// Prefixes of the variables that load foreign code into a program.
+const LOADERS: [&str; 7] =
+    ["LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_", "NODE_OPTIONS", "NODE_PATH", "BUN_"];
 
-/// Variables that, for every program, change which program runs or what runs inside it.
-const OWNED_BY_ALL: [&str; 7] =
-    ["HOME", "PATH", "NODE_OPTIONS", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_*", "BUN_*"];
+/// Variables that decide which interpreter and which settings a program finds.
+const SEARCHED: [&str; 2] = ["HOME", "PATH"];
 
 const CLAUDE: ProgramRules = ProgramRules {
-    owned_flags: &[
-        "--add-dir",
-        "--agents",
-        "--allow-dangerously-skip-permissions",
-        "--allowed-tools",
-        "--allowedTools",
-        "--chrome",
-        "--dangerously-skip-permissions",
-        "--disallowed-tools",
-        "--disallowedTools",
-        "--ide",
-        "--mcp-config",
-        "--permission-mode",
-        "--permission-prompt-tool",
-        "--plugin-dir",
-        "--setting-sources",
-        "--settings",
-        "--strict-mcp-config",
-        "--tools",
-    ],
-    owned_variables: &["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*"],
     switches: &[
         "--bare",
         "--debug",
@@ -140,19 +99,6 @@ const CLAUDE: ProgramRules = ProgramRules {
 };
 
 const GEMINI: ProgramRules = ProgramRules {
-    owned_flags: &[
-        "--admin-policy",
-        "--allowed-mcp-server-names",
-        "--allowed-tools",
-        "--approval-mode",
-        "--extensions",
-        "--policy",
-        "--skip-trust",
-        "--yolo",
-        "-e",
-        "-y",
-    ],
-    owned_variables: &["GEMINI_CLI_*", "GEMINI_SANDBOX"],
     switches: &["--debug", "--screen-reader", "-d"],
     valued: &["--include-directories", "--model", "--session-id", "-m"],
     paths: &["--include-directories"],
@@ -162,26 +108,6 @@ const GEMINI: ProgramRules = ProgramRules {
 };
 
 const CODEX: ProgramRules = ProgramRules {
-    owned_flags: &[
-        "--ask-for-approval",
-        "--config",
-        "--dangerously-bypass-approvals-and-sandbox",
-        "--disable",
-        "--enable",
-        "--ephemeral",
-        "--full-auto",
-        "--ignore-rules",
-        "--ignore-user-config",
-        "--profile",
-        "--sandbox",
-        "--search",
-        "--yolo",
-        "-a",
-        "-c",
-        "-p",
-        "-s",
-    ],
-    owned_variables: &["CODEX_*"],
     switches: &["--oss", "--strict-config"],
     valued: &["--color", "--image", "--local-provider", "--model", "--output-schema", "-i", "-m"],
     paths: &["--image", "--output-schema", "-i"],
@@ -212,8 +138,6 @@ const CODEX: ProgramRules = ProgramRules {
 };
 
 const OPENCODE: ProgramRules = ProgramRules {
-    owned_flags: &["--agent", "--attach", "--dangerously-skip-permissions", "--pure"],
-    owned_variables: &["OPENCODE_*", "XDG_CONFIG_HOME"],
     switches: &["--print-logs", "--thinking"],
     valued: &["--log-level", "--model", "--title", "--variant", "-m"],
     paths: &[],
@@ -243,13 +167,5 @@ const OPENCODE: ProgramRules = ProgramRules {
     ],
 };
 
-const NO_PROGRAM: ProgramRules = ProgramRules {
-    owned_flags: &[],
-    owned_variables: &[],
-    switches: &[],
-    valued: &[],
-    paths: &[],
-    governed: &[],
-    free: &[],
-    config: &[],
-};
+const NO_PROGRAM: ProgramRules =
+    ProgramRules { switches: &[], valued: &[], paths: &[], governed: &[], free: &[], config: &[] };

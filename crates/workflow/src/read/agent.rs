@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
             places.provider = node.location.clone();
             self.provider(node)
         });
-        let prompt = self.required(block, "prompt").and_then(|node| self.template(node));
+        let prompt = self.required(block, "prompt").and_then(|node| self.prompt(node));
         let system_prompt = block.get("system_prompt").and_then(|node| self.template(node));
         let options = match (block.get("options"), provider) {
             (Some(node), Some(provider)) => self.options(node, provider, &mut places),
@@ -66,10 +66,20 @@ impl<'a> Reader<'a> {
             isolation: isolation?,
             proxy: proxy?,
             location: block.location.clone(),
+            places,
         };
         self.check_proxy(&agent);
-        isolation::check(&agent, &places, self.known, &mut self.report);
+        isolation::check(&agent, self.known, &mut self.report);
         Some(agent)
+    }
+
+    /// Reads the prompt, which no agent accepts empty.
+    fn prompt(&mut self, node: &Node<'a>) -> Option<Template> {
+        let prompt = self.template(node)?;
+        if prompt.fixed().is_some_and(|text| text.trim().is_empty()) {
+            self.report.error(&node.location, Code::WorkflowBadValue, "the prompt is empty");
+        }
+        Some(prompt)
     }
 
     fn check_proxy(&mut self, agent: &AgentState) {
@@ -114,6 +124,13 @@ impl<'a> Reader<'a> {
         }
         if let Some(node) = members.get("env") {
             (options.env, places.env) = self.env(node).into_iter().unzip();
+        }
+        places.block = Some(members.location.clone());
+        let located = members.entries.iter();
+        places.options =
+            located.map(|entry| (entry.name.to_owned(), entry.node.location.clone())).collect();
+        if let Some(settings) = members.get("config").and_then(|node| node.entries().ok()) {
+            places.config = settings.map(|entry| entry.key).collect();
         }
         Some(options)
     }
@@ -196,15 +213,6 @@ impl<'a> Reader<'a> {
         let Some(members) = self.any_mapping(node) else { return Vec::new() };
         let mut read = Vec::new();
         for entry in &members.entries {
-            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if entry.name.is_empty() || !entry.name.chars().all(is_name) {
-                let message = "a variable name must consist of letters, digits and '_'";
-                self.report.error(&entry.key, Code::WorkflowBadName, message);
-            }
-            if entry.name.starts_with("COUNTERSIGN_") {
-                let message = "variables named COUNTERSIGN_… are not passed to agents";
-                self.report.error(&entry.key, Code::WorkflowBadName, message);
-            }
             if let Some(value) = self.word_template(&entry.node) {
                 read.push(((entry.name.to_owned(), value), entry.key.clone()));
             }

@@ -19,7 +19,7 @@ use domain::near;
 /// The limit that clients set on tool names.
 const NAME_CHARS_MAX: usize = 64;
 
-const DURATION: &str = "a number of seconds, or a duration such as 30s, 10m or 500ms";
+const DURATION: &str = "a number of seconds, or a duration such as 500ms, 1.5s, 10m or 1h30m";
 
 pub(super) struct Reader<'a> {
     pub(super) source: &'a Source<'a>,

@@ -111,6 +111,7 @@ impl<'a> Reader<'a> {
             on_failure,
             transitions: transitions.unwrap_or_default(),
             location: entry.key.clone(),
+            dir_location: members.get("dir").map_or(&entry.key, |node| &node.location).clone(),
         })
     }
 
@@ -198,8 +199,13 @@ impl<'a> Reader<'a> {
         if let Err((code, message)) = table::known_operation(plugin, operation, self.known) {
             self.report.error(&node.location, code, message);
         }
+        let inputs = inputs.unwrap_or_default();
+        if let Some(message) = table::input_fault(plugin, operation, &inputs, self.known) {
+            let place = members.get("inputs").unwrap_or(node);
+            self.report.error(&place.location, Code::WorkflowBadValue, message);
+        }
         let (plugin, operation) = (plugin.to_owned(), operation.to_owned());
-        Some(OperationState { plugin, operation, inputs: inputs.unwrap_or_default() })
+        Some(OperationState { plugin, operation, inputs })
     }
 
     /// Reads a mapping of any content, whose texts are templates.

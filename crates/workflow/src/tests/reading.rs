@@ -23,7 +23,7 @@ states:
     agent:
       provider: claude
       prompt: "Refactor {{.inputs.env}}"
-      options: {model: sonnet, args: [--verbose, 5], env: {A: "{{.env.HOME}}", B: 1}}
+      options: {model: sonnet, args: [--max-turns, 5], env: {A: "{{.env.HOME}}", B: 1}}
       system_prompt: be brief
     timeout: 10m
     on_success: test
@@ -226,7 +226,7 @@ fn faults_of_every_type_of_state_are_reported() {
         ),
         (
             "type: step, command: x, timeout: §soon",
-            "WORKFLOW.BAD_VALUE @ states.s.timeout: expected a number of seconds, or a duration such as 30s, 10m or 500ms",
+            "WORKFLOW.BAD_VALUE @ states.s.timeout: expected a number of seconds, or a duration such as 500ms, 1.5s, 10m or 1h30m",
         ),
         (
             "type: step, command: x, timeout: §0",
@@ -234,7 +234,7 @@ fn faults_of_every_type_of_state_are_reported() {
         ),
         (
             "type: step, command: x, timeout: §[1]",
-            "WORKFLOW.WRONG_TYPE @ states.s.timeout: expected a number of seconds, or a duration such as 30s, 10m or 500ms, found a list",
+            "WORKFLOW.WRONG_TYPE @ states.s.timeout: expected a number of seconds, or a duration such as 500ms, 1.5s, 10m or 1h30m, found a list",
         ),
         (
             "type: step, command: x, continue_on_error: §yes",
@@ -476,11 +476,23 @@ fn faults_of_agents_and_their_proxy_are_reported() {
         ),
         (
             "A, isolation: required, mcp_proxy: {enable: true}, options: {args: [§--tools=Bash]}",
-            "WORKFLOW.ISOLATION @ states.s.options.args[0]: --tools conflicts with the isolation that the step requires",
+            "WORKFLOW.ISOLATION @ states.s.options.args[0]: --tools is not known to be safe under isolation",
         ),
         (
-            "A, isolation: required, mcp_proxy: {enable: true}, options: {env: {§CLAUDE_CONFIG_DIR: x}}",
-            "WORKFLOW.ISOLATION @ states.s.options.env.CLAUDE_CONFIG_DIR: CLAUDE_CONFIG_DIR conflicts with the isolation that the step requires",
+            "A, mcp_proxy: {enable: true}, options: {args: [--verbose, §--tools=Bash]}",
+            "WORKFLOW.ISOLATION @ states.s.options.args[1]: --tools is not known to be safe under isolation",
+        ),
+        (
+            "A, mcp_proxy: {enable: true}, options: {env: {§CLAUDE_CODE_SIMPLE: x, CLAUDE_CONFIG_DIR: y}}",
+            "WORKFLOW.ISOLATION @ states.s.options.env.CLAUDE_CODE_SIMPLE: this variable affects the program's own tools or settings",
+        ),
+        (
+            "type: agent, provider: opencode, prompt: p, mcp_proxy: {enable: true}, options: {config: {model: m, §mcp: {}}}",
+            "WORKFLOW.ISOLATION @ states.s.options.config.mcp: mcp is not known to be safe under isolation",
+        ),
+        (
+            "A, options: {model: §--yolo}",
+            "WORKFLOW.BAD_VALUE @ states.s.options.model: a model's name cannot begin with '-'",
         ),
     ];
     for (keys, expect) in table {
@@ -506,6 +518,12 @@ fn a_provider_that_keeps_its_own_tools_causes_a_warning() {
     assert_eq!(warnings(&with_state(codex)), [""; 0]);
     let another = format!("{enabled}, options: {{command: ./codex-of-mine}}");
     assert_eq!(warnings(&with_state(&another)), [""; 0], "another program, another answer");
+    let free = format!("{enabled}, options: {{args: [--search]}}");
+    assert_eq!(
+        warnings(&with_state(&free)),
+        std::slice::from_ref(&warning),
+        "no isolation to undo"
+    );
     let required = format!("{enabled}, isolation: required");
     assert_eq!(errors(&with_state(&required)), [format!("{warning} (version 0.1 is too old)")]);
 }

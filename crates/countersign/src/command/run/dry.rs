@@ -244,7 +244,10 @@ fn requested(step: PlannedStep, agent: &ResolvedAgent, proxy: &Proxy) -> Planned
             max_turns: Some(settings.max_turns),
             ..step
         },
-        Err(faults) => PlannedStep { unknown: Some(json!(faults)), ..step },
+        Err(faults) => {
+            let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+            PlannedStep { unknown: Some(json!(messages.join("; "))), ..step }
+        }
     }
 }
 

@@ -1,54 +1,102 @@
-//! The facts that a workflow is checked against: the servers of the config, and the agents
-//! installed here.
+//! The facts that a workflow is checked against, by `validate` and before each run: the servers of
+//! the config, the plugins and agents installed here, and the folders of its steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use domain::config::Config;
 use futures_util::future::join_all;
-use runner::agent::{self, InstalledAgent, Search};
+use gateway::plan::Plan;
+use gateway::spec::ServerSpec;
+use runner::agent::{self, AgentTools, InstalledAgent, Search};
+use runner::openai::ModelSettings;
+use runner::step;
+use store::StoreError;
 use store::state::OperatorState;
-use workflow::{self, Inventory, IsolationSupport, KnownPlugin, Provider, Reading, Workflow};
+use workflow::{
+    self, AgentSupport, Inventory, KnownOperation, KnownPlugin, Provider, Reading, ServerStanding,
+    StateKind, StepFaults, Workflow,
+};
 
 use crate::folders;
 use crate::plugins::Plugins;
+use crate::step::{DISABLED, folder_fault, quarantined};
 
 /// The size limit of a workflow file; the parser's own limit is far smaller.
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Reads and checks a workflow. Examines only the agents that it isolates and the plugins that it
-/// names.
+/// Reads and checks a workflow. Queries only the agents and plugins that it names, and starts none
+/// of its servers.
 pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Reading {
-    let mut known = Inventory {
-        servers: config.servers.iter().map(|server| server.name.clone()).collect(),
-        plugins: plugins(text, home, found).await,
-        ..Inventory::default()
+    let decided = OperatorState::of_home(home);
+    let draft = workflow::draft(text);
+    let (agents, steps) = match &draft {
+        Some(draft) => (agents(draft).await, steps(draft, config, home)),
+        None => Default::default(),
     };
-    let read = workflow::read(text, &known);
-    let Some(workflow) = &read.workflow else {
-        return read;
+    let known = Inventory {
+        servers: servers(config, &decided),
+        plugins: plugins(text, &decided, found).await,
+        agents,
+        steps,
     };
-    known.isolation = isolation(workflow).await;
-    if known.isolation.is_empty() { read } else { workflow::read(text, &known) }
+    workflow::read(text, &known)
+}
+
+type Decisions = Result<Option<OperatorState>, StoreError>;
+
+/// Returns the standing of each server in the config.
+fn servers(config: &Config, decided: &Decisions) -> BTreeMap<String, ServerStanding> {
+    let configured = config.servers.iter().map(|server| ServerSpec::configured(server, None));
+    let plan = Plan { configured: configured.collect(), ..Plan::default() };
+    let specs = match decided {
+        Ok(state) => plan.decided(state.as_ref()).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let standing = |spec: &ServerSpec| {
+        let reason = if spec.rules.quarantined {
+            Some(quarantined(&spec.name))
+        } else if spec.rules.disabled {
+            Some(DISABLED.to_owned())
+        } else {
+            spec.start_fault()
+        };
+        reason.map_or(ServerStanding::Usable, ServerStanding::Unusable)
+    };
+    match specs {
+        Ok(specs) => specs.iter().map(|spec| (spec.name.to_string(), standing(spec))).collect(),
+        Err(reason) => {
+            let unknown = || ServerStanding::Unusable(reason.clone());
+            plan.configured.iter().map(|spec| (spec.name.to_string(), unknown())).collect()
+        }
+    }
 }
 
 /// Returns the plugins found here. A permitted plugin is started to learn what it offers, but only
 /// if its name occurs in the text.
-async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String, KnownPlugin> {
-    let decided = OperatorState::of_home(home);
+async fn plugins(
+    text: &str,
+    decided: &Decisions,
+    plugins: &Plugins,
+) -> BTreeMap<String, KnownPlugin> {
     let used = plugins.found().iter().filter(|found| found.shadowed_by.is_none());
     let told = used.map(async |found| {
-        let told = match (&found.fault, &decided) {
+        let told = match (&found.fault, decided) {
             (Some(fault), _) => KnownPlugin::Unusable(fault.clone()),
             (None, Err(error)) => KnownPlugin::Unusable(error.to_string()),
             (None, Ok(decided)) => match Plugins::may_start(found, decided.as_ref()) {
                 Err(error) => KnownPlugin::Unusable(error.to_string()),
                 Ok(false) => KnownPlugin::NotApproved,
                 Ok(true) if !text.contains(&found.name) => {
-                    KnownPlugin::Approved { operations: BTreeSet::new() }
+                    KnownPlugin::Approved { operations: BTreeMap::new() }
                 }
                 Ok(true) => match plugins.operations(found).await {
-                    Ok(operations) => KnownPlugin::Approved { operations },
+                    Ok(operations) => KnownPlugin::Approved {
+                        operations: operations
+                            .into_iter()
+                            .map(|(name, schema)| (name, operation(schema)))
+                            .collect(),
+                    },
                     Err(reason) => KnownPlugin::Unusable(reason),
                 },
             },
@@ -58,30 +106,67 @@ async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String,
     join_all(told).await.into_iter().collect()
 }
 
-/// Returns the isolation that each agent supports. A missing agent is left out: it may exist where
-/// the workflow runs.
-async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), IsolationSupport> {
+fn operation(schema: Result<serde_json::Value, String>) -> KnownOperation {
+    match schema {
+        Ok(inputs) => KnownOperation::Usable { inputs },
+        Err(reason) => KnownOperation::Unusable(reason),
+    }
+}
+
+/// Queries each agent's program, as a step does before it starts one.
+async fn agents(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), AgentSupport> {
     let agents = workflow.states.iter().filter_map(|state| state.agent());
-    let isolating = agents.filter(|agent| agent.proxy.is_isolating());
     let wanted: BTreeSet<_> =
-        isolating.map(|agent| (agent.provider, agent.options.command.clone())).collect();
+        agents.map(|agent| (agent.provider, agent.options.command.clone())).collect();
     let path = std::env::var_os("PATH");
+    let here = std::env::current_dir().unwrap_or_default();
+    let (path, here) = (path.as_deref(), &here);
     let asked = wanted.into_iter().filter_map(|(provider, command)| {
         let program = agent::Provider::parse(provider.name())?;
-        let path = path.clone();
         Some(async move {
-            let named = command.as_deref().map(Path::new);
+            let named = command.as_deref().map(|command| step::command_in(here, command));
             let supervisor = folders::own_program();
             let search =
-                Search { command: named, path: path.as_deref(), supervisor: supervisor.as_deref() };
-            match InstalledAgent::detect(program, &search).await.ok()?.isolation() {
-                agent::Isolation::Full => None,
-                agent::Isolation::Coexistence { reason } => Some((
-                    (provider, command.clone()),
-                    IsolationSupport::Coexistence(reason.clone()),
-                )),
-            }
+                Search { command: named.as_deref(), path, supervisor: supervisor.as_deref() };
+            let support = match InstalledAgent::detect(program, &search).await {
+                Ok(installed) => match installed.isolation() {
+                    agent::Isolation::Full => AgentSupport::Full,
+                    agent::Isolation::Coexistence { reason } => {
+                        AgentSupport::Coexistence(reason.clone())
+                    }
+                },
+                Err(error) => AgentSupport::Unusable(error.to_string()),
+            };
+            ((provider, command), support)
         })
     });
-    join_all(asked).await.into_iter().flatten().collect()
+    join_all(asked).await.into_iter().collect()
+}
+
+/// Returns the reasons that steps cannot start here, as far as they do not depend on values.
+fn steps(workflow: &Workflow, config: &Config, home: &Path) -> BTreeMap<String, StepFaults> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let env: Vec<_> = std::env::vars_os().collect();
+    let mut faults = BTreeMap::new();
+    for state in &workflow.states {
+        let (builtins, options) = match &state.kind {
+            StateKind::Command(_) => (true, Vec::new()),
+            StateKind::Operation(_) => (false, Vec::new()),
+            StateKind::Agent(agent) => {
+                let options = match agent.provider {
+                    Provider::OpenAiCompatible => ModelSettings::faults(&agent.options, &env),
+                    Provider::Claude | Provider::Gemini | Provider::Codex | Provider::OpenCode => {
+                        Vec::new()
+                    }
+                };
+                (step::tools(&agent.proxy) == AgentTools::Only, options)
+            }
+            StateKind::Parallel(_) | StateKind::Terminal(_) => continue,
+        };
+        let dir = state.dir.as_ref().map_or(Some("."), |dir| dir.fixed());
+        let workspace = builtins.then_some(&config.workspace);
+        let folder = dir.and_then(|dir| folder_fault(&here.join(dir), workspace, home));
+        faults.insert(state.name.clone(), StepFaults { folder, options });
+    }
+    faults
 }

@@ -26,17 +26,19 @@ const SOON: Duration = Duration::from_secs(25);
 enum End {
     Interrupt,
     Terminate,
+    Hangup,
     Kill,
     TimeOut,
 }
 
 impl End {
-    const ALL: [End; 4] = [End::Interrupt, End::Terminate, End::Kill, End::TimeOut];
+    const ALL: [End; 5] = [End::Interrupt, End::Terminate, End::Hangup, End::Kill, End::TimeOut];
 
     fn signal(self) -> Option<Signal> {
         match self {
             End::Interrupt => Some(Signal::INT),
             End::Terminate => Some(Signal::TERM),
+            End::Hangup => Some(Signal::HUP),
             End::Kill => Some(Signal::KILL),
             End::TimeOut => None,
         }
@@ -45,7 +47,9 @@ impl End {
     /// Returns the exit code, and the recorded status of the run, its steps and the open call.
     fn leaves(self) -> (Option<i32>, &'static str, &'static str, &'static str) {
         match self {
-            End::Interrupt | End::Terminate => (Some(130), "cancelled", "cancelled", "cancelled"),
+            End::Interrupt | End::Terminate | End::Hangup => {
+                (Some(130), "cancelled", "cancelled", "cancelled")
+            }
             End::Kill => (None, "interrupted", "interrupted", "interrupted"),
             End::TimeOut => (Some(0), "success", "timed_out", "cancelled"),
         }
@@ -214,6 +218,11 @@ async fn sigterm_ends_a_run_like_ctrl_c() {
 }
 
 #[tokio::test]
+async fn a_closed_terminal_ends_a_run_like_ctrl_c() {
+    ends("gemini", End::Hangup).await;
+}
+
+#[tokio::test]
 async fn a_killed_run_takes_everything_with_it() {
     ends("codex", End::Kill).await;
 }
@@ -278,12 +287,37 @@ async fn stubborn() -> (Stage, Child, Family) {
 
 #[tokio::test]
 async fn an_agent_that_does_not_want_to_end_is_killed() {
-    let (stage, mut child, family) = stubborn().await;
-    kill_process(pid(&child), Signal::INT).unwrap();
-    let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").unwrap();
-    assert_eq!((status.code(), family.left()), (Some(130), vec![]));
+    for signal in [Signal::INT, Signal::HUP] {
+        let (stage, mut child, family) = stubborn().await;
+        kill_process(pid(&child), signal).unwrap();
+        let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").unwrap();
+        assert_eq!((status.code(), family.left()), (Some(130), vec![]), "{signal:?}");
+        stage.assert_nothing_left().await;
+        assert_eq!(stage.last_run().await["status"], "cancelled");
+    }
+}
+
+/// `nohup` starts a program with SIGHUP ignored, so that it outlives its terminal.
+#[tokio::test]
+async fn a_run_that_ignores_hangups_goes_on() {
+    let stage = Stage::new("claude", []).await;
+    let wait = "touch begun; while [ ! -e end ]; do sleep 0.05; done; echo well";
+    let step = json!({"type": "step", "command": wait, "on_success": "done"});
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    let program = testkit::program::countersign();
+    let mut command = stage.countersign_at("/usr/bin/nohup".as_ref(), program.to_str().unwrap());
+    let child = command.arg("run").arg(&flow).spawn().unwrap();
+    let begun = stage.workspace().join("begun");
+    eventually_within(PATIENCE, || async { begun.exists().then_some(()) }).await;
+    let run = pid(&child);
+    for member in Family::of(run).pids {
+        let _ = kill_process(Pid::from_raw(member).unwrap(), Signal::HUP);
+    }
+    std::fs::write(stage.workspace().join("end"), "").unwrap();
+    let output = tokio::time::timeout(SOON, child.wait_with_output()).await.expect("it ends");
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     stage.assert_nothing_left().await;
-    assert_eq!(stage.last_run().await["status"], "cancelled");
 }
 
 #[tokio::test]

@@ -31,11 +31,7 @@ fn error(step: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_program_that_is_missing_crashes_or_hangs_fails_its_step() {
-    let (_, step) = step_of("", |step| step["options"]["command"] = json!("/nowhere/claude")).await;
-    assert_eq!(step["error_code"], "AGENT_FAILED");
-    let said = "program '/nowhere/claude' not found: install it on PATH, or set options.command";
-    assert_eq!(error(&step), said);
+async fn a_program_that_crashes_or_hangs_fails_its_step() {
     let off = |step: &mut Value| step["mcp_proxy"] = json!({"enable": false});
     let (_, step) = step_of("echo boom >&2; exit 1", off).await;
     assert_eq!((&step["error_code"], &step["exit_code"]), (&json!("AGENT_FAILED"), &json!(1)));

@@ -13,15 +13,12 @@ use crate::ledger::records_when;
 
 const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 
-/// Three servers whose tools have no schema: one to use, one quarantined, one with a tool switched
-/// off.
+/// Two servers whose tools have no schema, one with a tool switched off.
 fn servers(stage: &Stage) -> Value {
     let tool = |name: &str| json!([{"name": name}, {"name": "off"}]);
     let mut x = scripted(stage.dir(), "x", &tool("echo"));
     x["disabled_tools"] = json!(["off"]);
-    let mut held = scripted(stage.dir(), "held", &tool("echo"));
-    held["quarantined"] = json!(true);
-    json!({"x": x, "held": held, "y": scripted(stage.dir(), "y", &tool("other"))})
+    json!({"x": x, "y": scripted(stage.dir(), "y", &tool("other"))})
 }
 
 fn with_config<'a>(config: &'a [String; 2], more: &[&'a str]) -> Vec<&'a str> {
@@ -36,7 +33,7 @@ async fn servers_can_be_had_beside_the_agents_own_tools() {
     let turns = [ours("x__echo", json!({"word": "hello"})), say("echoed")];
     let stage = Stage::new("claude", turns).await;
     let config = stage.config(&servers(&stage));
-    let proxy = json!({"enable": true, "intercept_builtins": false, "mcp_servers": ["x", "held"]});
+    let proxy = json!({"enable": true, "intercept_builtins": false, "mcp_servers": ["x"]});
     let (ran, words) = stage.run_json(&stage.flow(&proxy), &with_config(&config, &[])).await;
     assert_eq!(
         (&ran["status"], &ran["steps"][0]["calls"]),
@@ -105,8 +102,7 @@ async fn concurrent_agents_each_have_their_own_tools_and_folder() {
     let two = Stage::new("codex", turns).await;
     let config = one.config(&servers(&one));
     let mut steps = Vec::new();
-    for (stage, name, servers) in [(&one, "one", json!(["x", "held"])), (&two, "two", json!(["y"]))]
-    {
+    for (stage, name, servers) in [(&one, "one", json!(["x"])), (&two, "two", json!(["y"]))] {
         let dir = one.workspace().join(name);
         std::fs::create_dir(&dir).unwrap();
         std::fs::write(dir.join("own.txt"), format!("the file of {name}\n")).unwrap();

@@ -373,8 +373,8 @@ fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
         error.to_string(),
         "options would weaken the isolation of codex: options.args: \
          --dangerously-bypass-approvals-and-sandbox is not known to be safe under isolation; \
-         options.env: LD_PRELOAD affects the program's own tools; options.config: mcp_servers is \
-         not known to be safe under isolation"
+         options.env.LD_PRELOAD: this variable affects the program's own tools or settings; \
+         options.config: mcp_servers is not known to be safe under isolation"
     );
     asked.tools = AgentTools::Beside;
     assert!(launch(Provider::Codex, &asked).is_ok());
@@ -416,11 +416,15 @@ fn each_bad_request_has_its_own_error() {
     assert_eq!(
         fault(Provider::Codex, |asked| asked.env =
             vec![("COUNTERSIGN_HOME".to_owned(), "x".to_owned())]),
-        "options.env: COUNTERSIGN_HOME is reserved: agents get no COUNTERSIGN_ variables"
+        "options.env.COUNTERSIGN_HOME: variables named COUNTERSIGN_… are not passed to agents"
     );
     assert_eq!(
         fault(Provider::Codex, |asked| asked.env = vec![("A=B".to_owned(), "x".to_owned())]),
-        "options.env: \"A=B\" is not a valid environment variable"
+        "options.env.A=B: a variable name must consist of letters, digits and '_'"
+    );
+    assert_eq!(
+        fault(Provider::Gemini, |asked| asked.model = Some("--yolo".to_owned())),
+        "options.model: a model's name cannot begin with '-'"
     );
 }
 

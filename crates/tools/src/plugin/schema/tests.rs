@@ -149,7 +149,7 @@ fn only_wanted_operations_are_mapped_and_missing_ones_get_suggestions() {
     let all = [named("get"), named("apply"), bad];
     let wanted = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let names = |wanted: BTreeSet<String>| {
-        let tools = tools("plug", &all, Some(&wanted))?;
+        let tools = tools("plug", &all, Some(&wanted), None)?;
         Ok::<_, String>(tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>())
     };
     assert_eq!(names(wanted(&["get", "apply"])).unwrap(), ["plug_get", "plug_apply"]);
@@ -157,7 +157,7 @@ fn only_wanted_operations_are_mapped_and_missing_ones_get_suggestions() {
     let missing = names(wanted(&["aply"])).unwrap_err();
     assert!(missing.starts_with("plugin 'plug' has no operation 'aply'"), "{missing}");
     assert!(missing.contains("apply"), "{missing}");
-    assert!(tools("plug", &all, None).is_err(), "all of them includes what cannot be");
-    let twice = tools("plug", &[named("get"), named("get")], None).unwrap_err();
+    assert!(tools("plug", &all, None, None).is_err(), "all of them includes what cannot be");
+    let twice = tools("plug", &[named("get"), named("get")], None, None).unwrap_err();
     assert_eq!(twice, "plugin 'plug' lists the operation 'get' twice");
 }
