@@ -92,7 +92,9 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::ToolBlocked | Code::NotPermitted | Code::Forbidden => StatusCode::FORBIDDEN,
         Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::Cancelled | Code::Conflict | Code::ReviewChanged => StatusCode::CONFLICT,
+        Code::Cancelled | Code::Conflict | Code::ReviewChanged | Code::RunNotResumable => {
+            StatusCode::CONFLICT
+        }
         Code::TooManyRequests | Code::LedgerShareExceeded => StatusCode::TOO_MANY_REQUESTS,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -100,6 +102,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::ResponseTooLarge
         | Code::AgentFailed
         | Code::AgentBypassed
+        | Code::AgentLimit
         | Code::CommandFailed
         | Code::OperationFailed
         | Code::ProxyLoopGuard => StatusCode::BAD_GATEWAY,

@@ -115,12 +115,15 @@ pub(crate) fn phase(run: &Run, step: Option<&StepRecord>) -> &'static str {
 }
 
 fn whole(reader: &Reader, run: &Run, steps: &[StepRecord]) -> Result<RunEntry, StoreError> {
+    let texts = reader.step_texts(&run.record.id)?;
     let mut room = CALLS_MAX;
     let mut entries = Vec::with_capacity(steps.len());
     for step in steps {
         let (calls, total) = calls(reader, &step.sessions, room.min(PAGE_MAX))?;
         room -= calls.len();
-        entries.push(StepEntry::whole(step, &calls, total));
+        let texts = texts.iter().filter(|(number, _)| *number == step.number);
+        let texts = texts.map(|(_, text)| text.into()).collect();
+        entries.push(StepEntry::whole(step, texts, &calls, total));
     }
     Ok(RunEntry { steps: Some(entries), ..RunEntry::brief(run) })
 }

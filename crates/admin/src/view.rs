@@ -40,7 +40,7 @@ pub use receipt::{
     ChainEntry, ChainList, ChainReport, CopyEntry, CopyList, CopyReport, KeyEntry, KeyList,
     LedgerHead, LedgerReport, ReceiptDocument, ReceiptEntry, ReceiptPage, ReceiptVerdict,
 };
-pub use run::{RunEntry, RunPage, StepCall, StepEntry};
+pub use run::{AgentText, RunEntry, RunPage, StepCall, StepEntry};
 pub use server::{
     ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, InstructionsItem, ItemChoice,
     NamedItem, NewServer, NewServerOAuth, RemovedServer, RestartingServer, ReviewItem,

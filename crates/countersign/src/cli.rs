@@ -27,7 +27,7 @@ pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
-pub(crate) use runs::Runs;
+pub(crate) use runs::{LinesFormat, Runs};
 pub(crate) use targets::Targets;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;

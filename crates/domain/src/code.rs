@@ -126,6 +126,10 @@ codes! {
         "the plugin ran the operation of a step and reported that it failed"
     AgentBypassed "AGENT_BYPASSED" Upstream false
         "the agent of an isolated step used one of its own tools and so bypassed the gate"
+    AgentLimit "AGENT_LIMIT" Operator false
+        "the agent of a step went beyond `max_turns`, `max_tokens` or `max_cost_usd` and was ended"
+    RunNotResumable "RUN_NOT_RESUMABLE" Caller false
+        "the run cannot go on: its workflow, folder or inputs differ, or it did not keep what it needs"
     ShuttingDown "SHUTTING_DOWN" Gate true
         "the gate is shutting down and accepts no new calls"
     ProxyUnknownKey "USER.MCP_PROXY.UNKNOWN_KEY" Operator false

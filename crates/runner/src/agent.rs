@@ -29,6 +29,6 @@ pub use launch::{Launch, Symlink};
 pub use person::Person;
 pub use prepare::prepare;
 pub use program::{Provider, SERVER_NAME};
-pub use report::{AgentEvent, AgentFailure, AgentReport, Cause, NativeCall, TokenUsage};
+pub use report::{AgentEvent, AgentFailure, AgentReport, Cause, NativeCall, TokenUsage, WorkUsage};
 pub use request::{AgentRequest, AgentServer, AgentTools};
 pub use stream::{LINE_BYTES_MAX, Stream};

@@ -19,6 +19,7 @@ use self::answer::{ModelAnswer, ModelCall};
 use self::dialogue::Dialogue;
 use self::server::ModelServer;
 use self::tools::ModelTools;
+use crate::agent::WorkUsage;
 
 pub use settings::{KEY_VARIABLE, ModelSettings};
 
@@ -31,6 +32,8 @@ pub struct Task<'a> {
     pub gate: Option<DuplexStream>,
     /// The time at which the step ends.
     pub deadline: Instant,
+    /// Receives each answer's text and what the conversation cost so far; ends it with an error.
+    pub on_answer: &'a (dyn Fn(&str, &WorkUsage) -> Result<(), ConversationError> + Sync),
 }
 
 /// The total cost of a conversation's answers, however it ended.
@@ -49,7 +52,7 @@ pub struct ConversationError {
 }
 
 impl ConversationError {
-    fn new(code: Code, message: impl Into<String>) -> ConversationError {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> ConversationError {
         ConversationError { code, message: message.into() }
     }
 
@@ -78,6 +81,7 @@ pub async fn converse(
         let asked = server.ask(dialogue.messages(), &tools.definitions, task.deadline).await;
         let mut answer = asked.map_err(ConversationError::agent)?;
         spent.add(&answer);
+        (task.on_answer)(&answer.text, &spent.usage(turn))?;
         if answer.calls.is_empty() {
             return last_words(answer);
         }
@@ -95,6 +99,10 @@ pub async fn converse(
 }
 
 impl ConversationCost {
+    fn usage(&self, turns: u32) -> WorkUsage {
+        WorkUsage { turns, tokens: self.tokens, cost_usd: self.cost_usd }
+    }
+
     fn add(&mut self, answer: &ModelAnswer) {
         if let Some(model) = &answer.model {
             self.model = Some(model.clone());

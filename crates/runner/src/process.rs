@@ -22,8 +22,10 @@ const LAST_STEP: Duration = Duration::from_secs(2);
 /// Time for the pipes to close when all processes are dead.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Lines of stderr that are kept: enough for a stack trace.
-const STDERR_LINES_MAX: usize = 50;
+/// Lines of stderr that are kept from its beginning, where programs name an error, and from its
+/// end: enough for a stack trace.
+const STDERR_FIRST_LINES: usize = 50;
+const STDERR_LAST_LINES: usize = 50;
 const STDERR_LINE_BYTES_MAX: usize = 2 * 1024;
 
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ pub(crate) enum ProcessEnd {
 #[derive(Debug)]
 pub(crate) struct ProcessExit {
     pub(crate) end: ProcessEnd,
-    /// The last lines on stderr.
+    /// The first and the last lines on stderr.
     pub(crate) stderr: String,
 }
 
@@ -103,7 +105,7 @@ async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<&[u8]>) {
 struct RunningProcess {
     child: Child,
     group: Group,
-    stderr: JoinHandle<VecDeque<String>>,
+    stderr: JoinHandle<String>,
 }
 
 impl RunningProcess {
@@ -132,16 +134,15 @@ impl RunningProcess {
         let mut child = command.spawn()?;
         let group = Group::led_by(&child, supervised);
         let stderr = child.stderr.take().expect("stderr is piped");
-        let stderr = tokio::spawn(last_lines(stderr));
+        let stderr = tokio::spawn(first_and_last_lines(stderr));
         Ok(RunningProcess { child, group, stderr })
     }
 
-    /// Ends the rest of the group; returns its last output.
+    /// Ends the rest of the group; returns what it wrote on stderr.
     async fn end(mut self) -> String {
         self.group.end(&mut self.child, GRACE + LAST_STEP).await;
         let lines = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
-        let lines = lines.ok().and_then(Result::ok).unwrap_or_default();
-        lines.into_iter().collect::<Vec<_>>().join("\n")
+        lines.ok().and_then(Result::ok).unwrap_or_default()
     }
 }
 
@@ -151,16 +152,25 @@ impl Drop for RunningProcess {
     }
 }
 
-async fn last_lines(stderr: impl AsyncRead + Unpin) -> VecDeque<String> {
+async fn first_and_last_lines(stderr: impl AsyncRead + Unpin) -> String {
     let mut lines = OutputLines::new(stderr, STDERR_LINE_BYTES_MAX);
-    let mut last = VecDeque::new();
+    let (mut first, mut last, mut omitted) = (Vec::new(), VecDeque::new(), 0_u64);
     while let Some(line) = lines.next().await {
-        if last.len() == STDERR_LINES_MAX {
+        if first.len() < STDERR_FIRST_LINES {
+            first.push(line.to_owned());
+            continue;
+        }
+        if last.len() == STDERR_LAST_LINES {
             last.pop_front();
+            omitted += 1;
         }
         last.push_back(line.to_owned());
     }
-    last
+    if omitted > 0 {
+        first.push(format!("… {omitted} lines omitted …"));
+    }
+    first.extend(last);
+    first.join("\n")
 }
 
 /// Lines of a stream, each cut at a limit.
@@ -239,6 +249,14 @@ mod tests {
         assert_eq!(found, ["a", "", "01234567", "end"]);
         assert_eq!(ended.stderr, "oh");
         assert!(matches!(ended.end, ProcessEnd::Exited(status) if status.success()));
+    }
+
+    #[tokio::test]
+    async fn stderr_is_kept_from_both_ends() {
+        let (_, ended) = lines("seq 1 1000 >&2", None, Duration::from_secs(60)).await;
+        let kept: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!((kept[0], kept[49], kept[50]), ("1", "50", "… 900 lines omitted …"));
+        assert_eq!((kept[51], kept[100], kept.len()), ("951", "1000", 101));
     }
 
     #[tokio::test]

@@ -22,6 +22,8 @@ pub struct Order {
     pub id: String,
     /// The file the workflow was read from.
     pub file: Option<String>,
+    /// The run that this one goes on from.
+    pub resumed_from: Option<String>,
     /// The parent of the run's span.
     pub parent: TraceContext,
 }
@@ -48,10 +50,11 @@ pub async fn run(
         message: None,
         exit_code: None,
         trace_id: trace.trace_id().map(str::to_owned),
+        resumed_from: order.resumed_from,
     };
     around.watch.run_began(&record);
     let run =
-        Run { around: around.clone(), id: record.id.clone(), trace, begun: AtomicU32::new(0) };
+        Run { around: around.clone(), record: record.clone(), trace, begun: AtomicU32::new(0) };
     let finish = run.drive(machine, cancel).await;
     if let Some(mut span) = span
         && finish.ending != Ending::Success
@@ -79,7 +82,7 @@ fn run_span(tracer: &dyn Tracer, order: &Order, machine: &Machine) -> Box<dyn Sp
 
 struct Run {
     around: Arc<Surroundings>,
-    id: String,
+    record: RunRecord,
     trace: TraceContext,
     /// The number of steps so far.
     begun: AtomicU32,
@@ -112,6 +115,7 @@ impl Run {
                 ended = under_way.join_next() => match ended {
                     Some(Ok((state, outcome))) => {
                         actions.extend(machine.on(MachineEvent::Ended { state, outcome }));
+                        self.tell_settled(&mut machine);
                     }
                     // A step that panicked leaves the machine waiting for it, so the run can only
                     // end.
@@ -122,6 +126,14 @@ impl Run {
                     is_cancelled = true;
                     actions.extend(machine.on(MachineEvent::Cancel));
                 }
+            }
+        }
+    }
+
+    fn tell_settled(&self, machine: &mut Machine) {
+        for state in machine.take_settled() {
+            if let Some(outcome) = machine.outcome(&state) {
+                self.around.watch.state_settled(&self.record, &state, outcome);
             }
         }
     }
@@ -140,7 +152,9 @@ impl Run {
         let record = StepRecord {
             attempt,
             provider: agent.map(|agent| agent.provider.name().to_owned()),
-            ..StepRecord::begun(&self.id, number, kind, state, Timestamp::now())
+            root: Some(machine.at().to_owned()),
+            visit: machine.visits(),
+            ..StepRecord::begun(&self.record.id, number, kind, state, Timestamp::now())
         };
         let attempt = Attempt {
             around: self.around.clone(),

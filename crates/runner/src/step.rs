@@ -5,6 +5,8 @@ mod agent;
 mod attempt;
 mod call;
 mod command;
+mod last_words;
+mod limits;
 mod openai;
 mod operation;
 

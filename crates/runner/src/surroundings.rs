@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use provider::Tracer;
 use store::run::{RunEnd, RunRecord, StepRecord};
+use workflow::StepOutcome;
 
-use crate::agent::Person;
+use crate::agent::{AgentEvent, Person};
 use crate::gate::Gates;
 
 /// The services and settings that a run uses.
@@ -32,11 +33,18 @@ pub trait Watch: Send + Sync {
 
     fn step_began(&self, step: &StepRecord);
 
-    /// Called when a step has its gate; `calls` returns the number of calls so far.
-    fn step_at_work(&self, step: &StepRecord, calls: CallCount);
+    /// Called when a step has its gate; `sessions` returns those that its calls are recorded under,
+    /// as far as they have been opened.
+    fn step_at_work(&self, step: &StepRecord, sessions: SessionList);
+
+    /// Called for everything that a step's agent reports.
+    fn step_said(&self, step: &StepRecord, event: &AgentEvent);
 
     fn step_ended(&self, step: &StepRecord, calls: u64);
+
+    /// Called with the outcome of a step, and of a parallel state as a whole.
+    fn state_settled(&self, run: &RunRecord, state: &str, outcome: &StepOutcome);
 }
 
-/// Returns the number of calls a step has made so far.
-pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;
+/// Returns the sessions of a step so far.
+pub type SessionList = Arc<dyn Fn() -> Vec<String> + Send + Sync>;

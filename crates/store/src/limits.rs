@@ -112,6 +112,12 @@ pub(crate) const LOST_RUNS_CHUNK: usize = 100;
 /// The number of steps of a run that are shown, the newest ones: more than a person reads.
 pub(crate) const STEPS_MAX: usize = 1_000;
 
+/// The bytes of each text of a state's outcome that are kept for a run which goes on from it.
+pub(crate) const OUTCOME_BYTES_MAX: usize = 256 * 1024;
+
+/// The number of texts of a run's agents that are shown: more than a person reads.
+pub(crate) const TEXTS_MAX: usize = 2_000;
+
 /// The size of the write-ahead log at which a separate thread copies it into the file.
 pub(crate) const LOG_COPY_BYTES: u64 = 8 * 1024 * 1024;
 

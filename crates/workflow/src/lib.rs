@@ -15,6 +15,7 @@ mod plan;
 mod read;
 mod reference;
 mod resolve;
+mod resume;
 mod retry;
 mod shell;
 mod source;
@@ -41,6 +42,7 @@ pub use plan::{
 };
 pub use read::{Reading, draft, read};
 pub use resolve::{HiddenText, ResolvedAgent, ResolvedOptions, ResolvedStep};
+pub use resume::{PastStatus, PastStep, Resumption};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;
 pub use table::{BUILTINS, ToolSource, ToolTableEntry, not_approved, table, tool_name};

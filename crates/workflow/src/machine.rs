@@ -5,16 +5,16 @@
 mod event;
 mod job;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use self::event::{Ending, Finish, MachineAction, MachineEvent};
-use self::job::{Job, Stage, StateEnd};
+use self::job::{Job, Stage, Started, StateEnd};
 use super::plan::{OnFailure, StateKind, TerminalStatus};
 use super::values::Values;
 use super::{
-    EXIT_CANCELLED, EXIT_FAILURE, Inputs, ResolvedStep, StepOutcome, Template, Workflow,
-    WorkflowFault, resolve,
+    EXIT_CANCELLED, EXIT_FAILURE, Inputs, ResolvedStep, Resumption, StepOutcome, Template,
+    Workflow, WorkflowFault, resolve,
 };
 use domain::code::Code;
 
@@ -29,6 +29,10 @@ pub struct Machine {
     visits: u32,
     /// The outermost state that is running or ran last.
     at: String,
+    /// Branches of the first state that need not run again.
+    done: BTreeSet<String>,
+    /// States whose outcome the driver has not collected yet.
+    settled: Vec<String>,
     is_cancelled: bool,
     is_finished: bool,
 }
@@ -46,8 +50,26 @@ impl Machine {
         let (id, name) = (id.into(), workflow.name.clone());
         let values = Values { id, name, inputs, env, outcomes: BTreeMap::new() };
         let at = workflow.initial.clone();
-        let (job, visits) = (None, 0);
-        Machine { workflow, values, job, visits, at, is_cancelled: false, is_finished: false }
+        Machine {
+            workflow,
+            values,
+            job: None,
+            visits: 0,
+            at,
+            done: BTreeSet::new(),
+            settled: Vec::new(),
+            is_cancelled: false,
+            is_finished: false,
+        }
+    }
+
+    /// Makes the run begin where an earlier one stopped.
+    #[must_use]
+    pub fn resumed(mut self, from: Resumption) -> Machine {
+        self.at = from.at;
+        self.done = from.done;
+        self.values.outcomes = from.outcomes;
+        self
     }
 
     pub fn workflow(&self) -> &Arc<Workflow> {
@@ -57,6 +79,21 @@ impl Machine {
     /// Returns the outcome of a state's latest run.
     pub fn outcome(&self, state: &str) -> Option<&StepOutcome> {
         self.values.outcomes.get(state)
+    }
+
+    /// Returns the outermost state that is running or ran last.
+    pub fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// Returns the number of states visited so far, which tells two visits of a state apart.
+    pub fn visits(&self) -> u32 {
+        self.visits
+    }
+
+    /// Returns the states that got an outcome since the last call.
+    pub fn take_settled(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.settled)
     }
 
     pub fn is_finished(&self) -> bool {
@@ -73,7 +110,7 @@ impl Machine {
             return Vec::new();
         }
         match event {
-            MachineEvent::Begin if self.visits == 0 => self.enter(self.workflow.initial.clone()),
+            MachineEvent::Begin if self.visits == 0 => self.enter(self.at.clone()),
             MachineEvent::Begin => Vec::new(),
             MachineEvent::Ended { state, outcome } => self.ended(&state, outcome),
             MachineEvent::Cancel => self.cancel(),
@@ -96,10 +133,11 @@ impl Machine {
             return Vec::new();
         }
         let Some(mut job) = self.job.take() else { return Vec::new() };
-        let outcomes = &mut self.values.outcomes;
-        let mut stage = Stage { workflow: &self.workflow, outcomes, actions: Vec::new() };
+        let workflow = Arc::clone(&self.workflow);
+        let mut stage = Stage::new(&workflow, &mut self.values.outcomes);
         let end = job.advance(state, outcome.kept(), &mut stage);
-        let mut actions = stage.actions;
+        let left = stage.end();
+        let mut actions = self.keep(left);
         match end {
             None => {
                 self.job = Some(job);
@@ -129,8 +167,25 @@ impl Machine {
                 format!("the run visited {VISITS_MAX} states without reaching a terminal state");
             return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowVisitLimit));
         }
-        let mut actions = Vec::new();
-        self.job = Some(Job::start(state, &workflow, &mut actions));
+        let done = std::mem::take(&mut self.done);
+        let mut stage = Stage::new(&workflow, &mut self.values.outcomes);
+        stage.done = done;
+        let started = Job::start(state, &mut stage);
+        let left = stage.end();
+        let mut actions = self.keep(left);
+        match started {
+            Started::Running(job) => self.job = Some(job),
+            Started::Ended(end) => actions.extend(self.follow(&end)),
+        }
+        actions
+    }
+
+    /// Keeps the names of states that got an outcome; returns the actions.
+    fn keep(
+        &mut self,
+        (actions, settled): (Vec<MachineAction>, Vec<String>),
+    ) -> Vec<MachineAction> {
+        self.settled.extend(settled);
         actions
     }
 

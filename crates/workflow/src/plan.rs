@@ -142,6 +142,10 @@ pub struct Options {
     pub config: Option<Map<String, Value>>,
     /// The path of the agent's program, if it is not on the `PATH`.
     pub command: Option<String>,
+    /// Limits on the whole work of the agent.
+    pub max_turns: Option<u32>,
+    pub max_tokens: Option<u32>,
+    pub max_cost_usd: Option<f64>,
     pub openai: OpenAi,
 }
 
@@ -156,9 +160,7 @@ pub struct OpenAi {
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub max_completion_tokens: Option<u32>,
-    pub max_tokens: Option<u32>,
     pub stream: Option<bool>,
-    pub max_turns: Option<u32>,
 }
 
 /// The API of a model's server.

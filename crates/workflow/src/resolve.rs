@@ -51,9 +51,10 @@ pub struct ResolvedOptions {
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub max_completion_tokens: Option<u32>,
-    pub max_tokens: Option<u32>,
     pub stream: Option<bool>,
     pub max_turns: Option<u32>,
+    pub max_tokens: Option<u32>,
+    pub max_cost_usd: Option<f64>,
 }
 
 /// A secret that `Debug` does not show.
@@ -182,9 +183,10 @@ impl Filler<'_> {
             temperature: openai.temperature,
             top_p: openai.top_p,
             max_completion_tokens: openai.max_completion_tokens,
-            max_tokens: openai.max_tokens,
             stream: openai.stream,
-            max_turns: openai.max_turns,
+            max_turns: options.max_turns,
+            max_tokens: options.max_tokens,
+            max_cost_usd: options.max_cost_usd,
         })
     }
 

@@ -56,6 +56,7 @@ function One({ id }) {
           <dt>Duration</dt><dd>${took(run.duration_ms)}</dd>
           <dt>File</dt><dd><code><${Shown} text=${run.file ?? '–'} max=${400} /></code></dd>
           <dt>Tokens, cost</dt><dd>${run.tokens === null ? '–' : count(run.tokens)}, ${cost(run.cost_usd)}</dd>
+          ${run.resumed_from && html`<dt>Goes on from</dt><dd><a href=${link('runs', { run: run.resumed_from })}><code>${run.resumed_from}</code></a></dd>`}
           <dt>Trace</dt><dd><code>${run.trace_id ?? '–'}</code></dd>
           <dt>Run</dt><dd><code>${run.id}</code></dd>
         </dl>
@@ -80,7 +81,10 @@ function Step({ step, run }) {
         <td class="wide"><${Shown} text=${call.target?.resource ?? call.error_code ?? ''} max=${120} /></td>
         <td class="right">${took(call.duration_ms)}</td></tr>`)}</tbody></table>`}
     ${step.calls_total > step.calls.length && html`<p class="faint">${plural(step.calls_total, 'call')}, showing the newest ${count(step.calls.length)}.</p>`}
+    ${step.texts.length > 0 && html`<details><summary>What the agent wrote <span class="faint">${count(step.texts.length)}</span></summary>
+      ${step.texts.map((text, index) => html`<div key=${index}><p class="faint"><${When} time=${text.timestamp} />${text.kind === 'error' && ' · error'}</p><${Block} text=${text.text} label="Text" /></div>`)}</details>`}
     ${step.output && html`<details><summary>Output</summary><${Block} text=${step.output} label="Output" /></details>`}
+    ${step.stderr && html`<details open=${step.status !== 'success'}><summary>Stderr</summary><${Block} text=${step.stderr} label="Stderr" /></details>`}
   </li>`;
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use store::read::{Record, Run, Runs};
-use store::run::StepRecord;
+use store::run::{StepRecord, StepText};
 use utoipa::ToSchema;
 
 use super::{TouchedResource, lasted, milliseconds, moment, words};
@@ -41,6 +41,9 @@ pub struct RunEntry {
     pub duration_ms: Option<f64>,
     #[schema(required)]
     pub trace_id: Option<String>,
+    /// The run that this one went on from.
+    #[schema(required)]
+    pub resumed_from: Option<String>,
     pub steps_total: u64,
     #[schema(required)]
     pub tokens: Option<u64>,
@@ -57,6 +60,9 @@ pub struct StepEntry {
     pub state: String,
     pub kind: String,
     pub attempt: u32,
+    /// The parallel state that it is a branch of, or its own name.
+    #[schema(required)]
+    pub root: Option<String>,
     #[schema(required)]
     pub provider: Option<String>,
     #[schema(required)]
@@ -86,11 +92,28 @@ pub struct StepEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::text_or_null)]
     pub output: Option<Option<String>>,
+    /// The end of its stderr or null, only in a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::text_or_null)]
+    pub stderr: Option<Option<String>>,
+    /// The texts of its agent, in order, only in a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub texts: Option<Vec<AgentText>>,
     /// The newest calls, newest last, only in a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<StepCall>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_total: Option<u64>,
+}
+
+/// A text that an agent wrote between its calls.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct AgentText {
+    #[schema(schema_with = words::moment)]
+    pub timestamp: String,
+    /// `text`, or `error` for one that the agent's program reported.
+    pub kind: String,
+    pub text: String,
 }
 
 /// A summary of one call of a step.
@@ -138,6 +161,7 @@ impl RunEntry {
             ended_at: record.ended_at.map(moment),
             duration_ms: lasted(record.started_at, record.ended_at),
             trace_id: record.trace_id.clone(),
+            resumed_from: record.resumed_from.clone(),
             steps_total: run.steps_total,
             tokens: run.tokens,
             cost_usd: run.cost_usd,
@@ -154,6 +178,7 @@ impl StepEntry {
             state: step.state.clone(),
             kind: step.kind.clone(),
             attempt: step.attempt,
+            root: step.root.clone(),
             provider: step.provider.clone(),
             model: step.model.clone(),
             isolation: step.isolation.clone(),
@@ -168,18 +193,34 @@ impl StepEntry {
             error_message: step.error.clone(),
             sessions: step.sessions.clone(),
             output: None,
+            stderr: None,
+            texts: None,
             calls: None,
             calls_total: None,
         }
     }
 
-    pub(crate) fn whole(step: &StepRecord, calls: &[Record], calls_total: u64) -> StepEntry {
+    pub(crate) fn whole(
+        step: &StepRecord,
+        texts: Vec<AgentText>,
+        calls: &[Record],
+        calls_total: u64,
+    ) -> StepEntry {
         StepEntry {
             output: Some(step.output.clone()),
+            stderr: Some(step.stderr.clone()),
+            texts: Some(texts),
             calls: Some(calls.iter().map(StepCall::from).collect()),
             calls_total: Some(calls_total),
             ..StepEntry::brief(step)
         }
+    }
+}
+
+impl From<&StepText> for AgentText {
+    fn from(text: &StepText) -> AgentText {
+        let (kind, words) = (text.kind.clone(), text.text.clone());
+        AgentText { timestamp: moment(text.at), kind, text: words }
     }
 }
 

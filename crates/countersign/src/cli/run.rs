@@ -7,12 +7,16 @@ use clap::{Args, ValueEnum};
 #[derive(Args)]
 pub(crate) struct Run {
     /// Workflow file
-    #[arg(value_name = "FILE", required_unless_present = "provider")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["provider", "resume"])]
     pub(crate) file: Option<PathBuf>,
 
     /// Input of the workflow; can be repeated
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) inputs: Vec<(String, String)>,
+
+    /// Go on from the failed step of this run, with the same workflow and inputs
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["provider", "dry_run"])]
+    pub(crate) resume: Option<String>,
 
     /// Agent to run without a workflow file: claude, gemini, codex, opencode or openai_compatible
     #[arg(long, value_name = "NAME", requires = "prompt", conflicts_with = "file")]
@@ -46,7 +50,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) otel_service_name: Option<String>,
 
-    /// Output format; quiet prints nothing but errors
+    /// Output format; jsonl prints events as they happen, quiet nothing but errors
     #[arg(short = 'o', long, visible_alias = "output", value_enum, default_value_t = RunFormat::Text)]
     pub(crate) format: RunFormat,
 }
@@ -65,6 +69,7 @@ pub(crate) struct Validate {
 pub(crate) enum RunFormat {
     Text,
     Json,
+    Jsonl,
     Quiet,
 }
 

@@ -1,6 +1,6 @@
 //! The words of `countersign runs`.
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use store::run::RunStatus;
 
 use super::Format;
@@ -26,7 +26,7 @@ pub(crate) enum Runs {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show a run with its steps and their calls
+    /// Show a run: its steps, and what each printed, wrote and called
     #[command(after_help = "Examples:\n  \
         countersign runs show 01a1de05-f636\n  \
         countersign runs show 01a1de05-f636 -o json      includes the output of each step")]
@@ -36,4 +36,20 @@ pub(crate) enum Runs {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
+    /// Follow a run of another process until it ends
+    #[command(after_help = "Examples:\n  \
+        countersign runs watch                           the newest run that is running\n  \
+        countersign runs watch 01a1de05-f636 -o jsonl    one event a line")]
+    Watch {
+        /// Id of the run, or a unique prefix of it [default: the newest that is running]
+        id: Option<String>,
+        #[arg(short, long, value_enum, default_value_t = LinesFormat::Text)]
+        output: LinesFormat,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinesFormat {
+    Text,
+    Jsonl,
 }

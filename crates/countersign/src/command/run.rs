@@ -2,8 +2,11 @@
 
 mod dry;
 mod known;
-mod progress;
+mod live;
+mod moment;
 mod recorder;
+mod resume;
+mod tree;
 
 use std::fs::File;
 use std::io::Read;
@@ -17,11 +20,13 @@ use runner::run::Order;
 use runner::surroundings::Surroundings;
 use serde::Serialize;
 use serde_json::json;
+use store::run::RunSource;
 use tokio_util::sync::CancellationToken;
 use workflow::{self, Finish, Inputs, Machine, Workflow};
 
-use self::progress::Progress;
-use self::recorder::{EndedStep, Recorder};
+use self::live::Live;
+use self::recorder::Recorder;
+use self::resume::EarlierRun;
 use crate::cli::{Locations, Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -32,6 +37,9 @@ use crate::telemetry::Telemetry;
 use crate::{folders, output, source};
 
 pub(crate) use known::checked;
+pub(crate) use live::json_line;
+pub(crate) use moment::{EndedStep, Moment, RunFinish, RunStart, SeenCall, StepStart};
+pub(crate) use tree::{Colour, Tree};
 
 /// The name of the only state in a run without a file.
 const ONLY_STATE: &str = "agent";
@@ -41,8 +49,12 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     let source = source::load(place)?;
     source.tell_notes();
     let mut config = source.config;
-    let RunRequest { text, inputs, file } = asked(&args)?;
     let home = Home::of(place)?;
+    let earlier = match &args.resume {
+        Some(id) => Some(EarlierRun::read(&home, &config, id).await?),
+        None => None,
+    };
+    let RunRequest { text, inputs, file } = asked(&args, earlier.as_ref())?;
     let plugins = Plugins::find(home.path(), &config);
     // This queries the agents' programs and the plugins, which may take a while.
     let read = tokio::select! {
@@ -70,9 +82,22 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     if let Some(name) = args.otel_service_name {
         config.telemetry.service_name = name;
     }
-    let (machine, id) = machine(&workflow, inputs);
-    let order = Order { id, file, parent: parent() };
-    let ran = go(&home, (config, plugins), args.format, (machine, order), stop).await?;
+    // A run without a file cannot be resumed, and its input is a prompt.
+    let kept = inputs.iter().filter(|_| file.is_some());
+    let kept: Vec<_> = kept.map(|(name, value)| (name.to_owned(), Some(value.clone()))).collect();
+    let (mut machine, id) = machine(&workflow, inputs);
+    let resumed_from = earlier.as_ref().map(|earlier| earlier.id().to_owned());
+    if let Some(earlier) = earlier {
+        machine = machine.resumed(earlier.resumption(&workflow, &text)?);
+    }
+    let source = RunSource {
+        hash: resume::hash(&text),
+        dir: resume::current_dir()?.display().to_string(),
+        began_at: machine.at().to_owned(),
+        inputs: kept,
+    };
+    let order = Order { id, file, resumed_from, parent: parent() };
+    let ran = go(&home, (config, plugins), args.format, (machine, order, source), stop).await?;
     tell(args.format, &workflow, &ran)?;
     match ran.finish.exit_status {
         0 => Ok(()),
@@ -95,14 +120,22 @@ struct RunRequest {
     file: Option<String>,
 }
 
-fn asked(args: &Run) -> Result<RunRequest, Failure> {
-    let Some(file) = &args.file else {
+fn asked(args: &Run, earlier: Option<&EarlierRun>) -> Result<RunRequest, Failure> {
+    let earlier_file = earlier.map(|earlier| earlier.file()).transpose()?;
+    let Some(file) = args.file.as_ref().or(earlier_file.as_ref()) else {
         return alone(args);
     };
     let text = text_of(file)?;
+    let inputs = match earlier {
+        Some(earlier) => {
+            earlier.check(&text)?;
+            earlier.inputs(&args.inputs)?
+        }
+        None => args.inputs.clone(),
+    };
     let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
     let file = Some(file.display().to_string());
-    Ok(RunRequest { text, inputs: args.inputs.clone(), file })
+    Ok(RunRequest { text, inputs, file })
 }
 
 /// Reads the text of a workflow's file.
@@ -185,25 +218,26 @@ async fn go(
     home: &Home,
     (config, plugins): (Config, Plugins),
     format: RunFormat,
-    (machine, order): (Machine, Order),
+    (machine, order, source): (Machine, Order, RunSource),
     mut stop: StopSignal,
 ) -> Result<RunResult, Failure> {
     let telemetry = Telemetry::start(&config.telemetry);
     let redactor = config.redact.redactor();
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);
-    let recorder = Recorder::start(steps.store().clone(), redactor, Progress::new(format));
+    let store = steps.store().clone();
+    let show = |writes| Live::start(format, &store, writes);
+    let recorder = Recorder::start(store.clone(), redactor, source, show);
     let around = Arc::new(Surroundings {
         gates: steps.clone(),
         watch: recorder.watch(),
         tracer: telemetry.tracer(),
         supervisor: folders::own_program(),
-        dir: std::env::current_dir()
-            .map_err(|error| Failure::system(format!("cannot use the current folder: {error}")))?,
+        dir: resume::current_dir()?,
         env: std::env::vars_os().collect(),
         person: Person::new(std::env::vars_os()),
     });
     let cancel = CancellationToken::new();
-    let id = order.id.clone();
+    let (id, workflow) = (order.id.clone(), machine.workflow().name.clone());
     let running = runner::run::run(&around, order, machine, cancel.clone());
     tokio::pin!(running);
     let finish = loop {
@@ -216,17 +250,28 @@ async fn go(
                     steps.abandon();
                     return Err(cancelled());
                 }
-                if format != RunFormat::Quiet {
-                    output::note("stopping the run; press Ctrl+C again to exit at once");
-                }
+                recorder.remark("stopping the run; press Ctrl+C again to exit at once");
                 cancel.cancel();
             }
         }
     };
+    recorder.finish(finished(&id, &workflow, &finish));
     let steps_told = recorder.end().await;
     let _ = steps.store().close().await;
     telemetry.end().await;
     Ok(RunResult { id, finish, steps: steps_told })
+}
+
+fn finished(id: &str, workflow: &str, finish: &Finish) -> RunFinish {
+    RunFinish {
+        id: id.to_owned(),
+        workflow: workflow.to_owned(),
+        status: finish.ending.name().to_owned(),
+        state: Some(finish.state.clone()),
+        message: finish.message.clone(),
+        error_code: finish.code.map(|code| code.as_str()),
+        exit_code: Some(finish.exit_status),
+    }
 }
 
 /// Returns the failure for a run that the user cancelled.
@@ -250,7 +295,8 @@ struct EndedRun<'a> {
 /// Prints the result of the run on stdout.
 fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), Failure> {
     match format {
-        RunFormat::Quiet => Ok(()),
+        // The lines of jsonl were printed as things happened.
+        RunFormat::Quiet | RunFormat::Jsonl => Ok(()),
         RunFormat::Json => output::line(&output::pretty(&EndedRun {
             id: &ran.id,
             workflow: &workflow.name,
@@ -275,7 +321,7 @@ fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), F
 /// Returns the message for stderr; a program that reads JSON already has all of it.
 fn words(finish: &Finish, format: RunFormat) -> String {
     match format {
-        RunFormat::Json => String::new(),
+        RunFormat::Json | RunFormat::Jsonl => String::new(),
         RunFormat::Text | RunFormat::Quiet => {
             let message = finish.message.as_deref().unwrap_or("the run failed");
             let code = finish.code.map(|code| format!("{code}: ")).unwrap_or_default();

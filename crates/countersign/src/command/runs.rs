@@ -1,11 +1,13 @@
-//! `countersign runs list|show`.
+//! `countersign runs list|show|watch`.
 
-use admin::view::{RunEntry, RunPage, StepCall, StepEntry};
+mod story;
+mod watch;
+
+use admin::view::{RunEntry, RunPage, StepEntry};
 use gateway::plan::Reach;
 use jiff::Zoned;
 
 use crate::cli::{Locations, Runs};
-use crate::command::activity::target;
 use crate::control::{encode, get, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -45,6 +47,7 @@ pub(crate) async fn run(place: &Locations, verb: Runs) -> Result<(), Failure> {
             let answer = get(place, Reach::Nothing, &path).await?;
             output::answer(output, &answer, |run| show(run, &Zoned::now())).map(|_| ())
         }
+        Runs::Watch { id, output } => watch::run(place, id, output).await,
     }
 }
 
@@ -72,10 +75,7 @@ fn show(run: &RunEntry, now: &Zoned) -> String {
     if !steps.is_empty() {
         parts.push(step_table(steps));
     }
-    let calls: Vec<Vec<String>> = steps.iter().flat_map(|step| call_rows(step, now)).collect();
-    if !calls.is_empty() {
-        parts.push(table(&["step", "time", "tool", "status", "took", "target", "id"], &calls));
-    }
+    parts.extend(story::stories(steps, now));
     parts.join("\n\n")
 }
 
@@ -86,6 +86,7 @@ fn general(run: &RunEntry, steps_shown: usize) -> String {
         ("id", run.id.clone()),
         ("workflow", format!("{}{version}", run.workflow)),
         ("file", or_dash(run.file.as_deref())),
+        ("resumes", or_dash(run.resumed_from.as_deref())),
         ("status", format!("{}{exit_code}", run.status)),
         ("message", or_dash(run.message.as_deref())),
         ("started", run.started_at.clone()),
@@ -119,25 +120,6 @@ fn step_table(steps: &[StepEntry]) -> String {
     let head =
         ["step", "state", "attempt", "provider", "status", "took", "tokens", "calls", "error"];
     table(&head, &rows)
-}
-
-fn call_rows(step: &StepEntry, now: &Zoned) -> Vec<Vec<String>> {
-    let row = |call: &StepCall| {
-        let status = match &call.error_code {
-            Some(code) => format!("{} {code}", call.status),
-            None => call.status.clone(),
-        };
-        vec![
-            step.number.to_string(),
-            local_time(&call.timestamp, now),
-            cut(&format!("{}:{}", call.server_name, call.tool_name), NAME_WIDTH),
-            status,
-            milliseconds(call.duration_ms),
-            cut(&target(call.target.as_ref()), ERROR_WIDTH),
-            call.id.clone(),
-        ]
-    };
-    step.calls.iter().flatten().map(row).collect()
 }
 
 fn error(step: &StepEntry) -> String {
@@ -174,10 +156,14 @@ mod tests {
         json!([
             {"number": 1, "state": "ask", "kind": "agent", "attempt": 1, "provider": "claude",
              "started_at": "2026-02-03T09:08:07.123Z", "sessions": [], "status": "timed_out", "duration_ms": 9_000.0, "tokens": 1200, "calls_total": 150,
-             "error_code": "TIMEOUT", "error_message": "too\nlate", "calls": [call]},
+             "error_code": "TIMEOUT", "error_message": "too\nlate", "calls": [call], "output": "and I",
+             "stderr": "Killed\n", "texts": [
+                {"timestamp": "2026-02-03T09:08:07.500Z", "kind": "text", "text": "I look\u{1b}[1m.\nCarefully."},
+                {"timestamp": "2026-02-03T09:08:09.500Z", "kind": "text", "text": "and I"},
+                {"timestamp": "2026-02-03T09:08:09.600Z", "kind": "error", "text": "overloaded"}]},
             {"number": 2, "state": "test", "kind": "command", "attempt": 1, "provider": null,
              "started_at": "2026-02-03T09:08:07.123Z", "sessions": [], "status": "success", "duration_ms": 20.0, "tokens": null, "calls_total": 0,
-             "error_code": null, "error_message": null, "calls": []},
+             "error_code": null, "error_message": null, "calls": [], "output": "1 passed\n"},
         ])
     }
 
@@ -207,10 +193,22 @@ mod tests {
             "cost      $0.0500",
             "1     ask    1        claude    timed_out  9.0 s  1200    150    TIMEOUT: too late",
             "2     test   1        command   success    20 ms  -       0      -",
-            "1     09:08:08  files:Read  error TIMEOUT  1.5 ms  filesystem /a  0197",
         ] {
             assert!(shown.lines().any(|found| found == line), "{line}\n---\n{shown}");
         }
+        let story = "\
+step 1: ask (claude), timed_out
+  … 149 earlier calls: see 'countersign activity list'
+  09:08:07  > I look⟨U+001B⟩[1m.
+            > Carefully.
+  09:08:08  files:Read  error TIMEOUT  1.5 ms  filesystem /a  0197
+  09:08:09  > and I
+  09:08:09  ! overloaded
+  stderr | Killed
+
+step 2: test, success
+  stdout | 1 passed";
+        assert!(shown.ends_with(story), "{shown}");
         assert!(!shown.contains("are shown"), "{shown}");
         let mut long = run();
         long.steps_total = 1_500;

@@ -174,6 +174,8 @@ fn is_elsewhere(code: Code) -> bool {
         CommandFailed,
         OperationFailed,
         AgentBypassed,
+        AgentLimit,
+        RunNotResumable,
     ];
     elsewhere.contains(&code) || code.as_str().starts_with("USER.")
 }

@@ -108,27 +108,6 @@ async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
     }
 }
 
-/// On a terminal a line shows the running step, and is cleared when the step has ended.
-#[tokio::test]
-async fn a_terminal_shows_what_is_under_way() {
-    let stage = Stage::new("claude", []).await;
-    let flow = stage.flow_of(json!({
-        "initial": "wait",
-        "wait": {"type": "step", "command": "sleep 2", "on_success": "done"},
-    }));
-    let typed = format!("{} run {}", env!("CARGO_BIN_EXE_countersign"), flow.display());
-    // Gives its command a terminal.
-    let mut command = stage.countersign_at("/usr/bin/script".as_ref(), "-qec");
-    command.arg(typed).arg("/dev/null").env("TERM", "xterm");
-    let output = ended(command).await;
-    let shown = stdout(&output);
-    assert_eq!(output.status.code(), Some(0), "{shown}");
-    assert!(shown.contains("\r\x1b[Kwait  1."), "{shown:?}");
-    assert!(shown.contains(" s, 0 calls"), "{shown:?}");
-    assert!(shown.contains("\r\x1b[Kok         wait  2."), "{shown:?}");
-    assert!(!shown.contains("tool call"), "the log keeps quiet: {shown:?}");
-}
-
 #[tokio::test]
 async fn a_dry_run_shows_what_would_start_and_no_key() {
     if !foreign::are_here_or_skipped() {

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::Store;
-use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
+use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus, StepText};
 use testkit::client::PATIENCE;
 use testkit::gate::{Gate, http_client};
 use testkit::program::{run, stderr, stdout};
@@ -37,6 +37,7 @@ fn begun(number: u8, workflow: &str) -> RunRecord {
         message: None,
         exit_code: None,
         trace_id: None,
+        resumed_from: None,
     }
 }
 
@@ -64,9 +65,17 @@ fn failed(step: StepRecord, sessions: Vec<String>) -> StepRecord {
         error_code: Some("TIMEOUT".to_owned()),
         error: Some("it took too long".to_owned()),
         output: Some("half of it".to_owned()),
+        stderr: Some("it was killed\n".to_owned()),
+        root: Some("both".to_owned()),
         sessions,
         ..step
     }
+}
+
+/// Returns a text of an agent.
+fn text(words: &str) -> StepText {
+    let (kind, text) = ("text".to_owned(), words.to_owned());
+    StepText { position: 1, at: Timestamp::now(), kind, text }
 }
 
 /// Adds a run that failed, one that succeeded, and one that continues as long as the store exists.
@@ -75,6 +84,7 @@ pub(crate) fn three(store: &Store, sessions: &[String]) {
     let (first, second, third) = (begun(1, "deploy"), begun(2, "deploy"), begun(3, "test"));
     state.begin_run(&first).unwrap();
     state.begin_step(&step(&first, 1)).unwrap();
+    state.add_step_texts(&first.id, 1, &[text("I look at the plan.")]).unwrap();
     state.end_step(&failed(step(&first, 1), sessions.to_vec())).unwrap();
     state.end_run(&first.id, &end(&first, RunStatus::Failure)).unwrap();
     state.begin_run(&second).unwrap();
@@ -95,12 +105,14 @@ pub(crate) fn hostile(store: &Store, text: &str) {
     let ended = StepRecord {
         error: Some(text.to_owned()),
         output: Some(text.to_owned()),
+        stderr: Some(text.to_owned()),
         ..failed(step.clone(), vec![])
     };
     let end = RunEnd { message: Some(text.to_owned()), ..end(&run, RunStatus::Failure) };
     let state = store.state();
     state.begin_run(&run).unwrap();
     state.begin_step(&step).unwrap();
+    state.add_step_texts(&run.id, 1, &[self::text(text)]).unwrap();
     state.end_step(&ended).unwrap();
     state.end_run(&run.id, &end).unwrap();
 }
@@ -155,7 +167,7 @@ async fn runs_are_listed_newest_first_and_by_every_filter() {
         json!({"id": id(1), "workflow": "deploy", "version": "1.0", "file": "/srv/flow.yaml",
             "pid": std::process::id(), "status": "failure", "message": "that was it",
             "exit_code": 1, "started_at": null, "ended_at": null, "duration_ms": 12_000.0,
-            "trace_id": null, "steps_total": 1, "tokens": 1_200, "cost_usd": 0.25})
+            "trace_id": null, "resumed_from": null, "steps_total": 1, "tokens": 1_200, "cost_usd": 0.25})
     );
 }
 
@@ -221,11 +233,15 @@ async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
         ("error_code", json!("TIMEOUT")),
         ("error_message", json!("it took too long")),
         ("output", json!("half of it")),
+        ("stderr", json!("it was killed\n")),
+        ("root", json!("both")),
         ("sessions", json!(["of nobody", session])),
         ("calls_total", json!(3)),
     ] {
         assert_eq!(step[name], value, "{name}: {step}");
     }
+    let wrote = &step["texts"][0];
+    assert_eq!((&wrote["kind"], &wrote["text"]), (&json!("text"), &json!("I look at the plan.")));
     let calls = step["calls"].as_array().unwrap();
     let told: Vec<_> = calls.iter().map(|call| (&call["tool_name"], &call["status"])).collect();
     let (peek, success) = (json!("peek"), json!("success"));
@@ -356,7 +372,8 @@ impl Events {
         let step = match &data["step"] {
             Value::Null => "run".to_owned(),
             step => {
-                assert!(step.get("output").is_none(), "{data}");
+                let long = ["output", "stderr", "texts"];
+                assert!(long.iter().all(|name| step.get(*name).is_none()), "{data}");
                 format!("step {} {}", step["number"], step["status"].as_str().unwrap())
             }
         };

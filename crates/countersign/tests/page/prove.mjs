@@ -70,6 +70,9 @@ await scenario(async ({ page }) => {
   for (const word of ['refactor', 'timed out', 'TIMEOUT', '1,200 tokens', '1.5 s']) {
     check((await step.innerText()).includes(word), `${word}: ${await step.innerText()}`);
   }
+  await step.getByText('What the agent wrote').click();
+  await step.getByText('I look at the plan.').waitFor();
+  await step.getByText('it was killed').waitFor();
   await step.getByRole('link', { name: 's:put' }).first().click();
   await details.getByText('/shared/plan.md').first().waitFor();
 

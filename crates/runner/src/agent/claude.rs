@@ -69,7 +69,11 @@ fn server(input: &LaunchInput) -> Result<Value, AgentError> {
 pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "system" if event["subtype"] == "init" => report.model(text(&event["model"])),
-        "assistant" => blocks(event).flat_map(|block| said(block, report)).collect(),
+        "assistant" => {
+            let mut events = counted(event, report);
+            events.extend(blocks(event).flat_map(|block| said(block, report)));
+            events
+        }
         "user" => blocks(event).flat_map(|block| answered(block, report)).collect(),
         "result" => result(event, report),
         _ => Vec::new(),
@@ -98,19 +102,31 @@ fn answered(block: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     if is_refusal { report.refused(text(&block["tool_use_id"])) } else { Vec::new() }
 }
 
-fn result(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
-    let usage = &event["usage"];
+/// Counts a message of the model; the program prints each of its blocks as an event.
+fn counted(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
+    if blocks(event).next().is_none() {
+        return Vec::new();
+    }
+    report.message(text(&event["message"]["id"]), tokens(&event["message"]["usage"]))
+}
+
+fn tokens(usage: &Value) -> TokenUsage {
     let cached =
         count(&usage["cache_read_input_tokens"]) + count(&usage["cache_creation_input_tokens"]);
-    let input = count(&usage["input_tokens"]) + cached;
-    report.tokens(TokenUsage::of(input, count(&usage["output_tokens"])));
+    TokenUsage::of(count(&usage["input_tokens"]) + cached, count(&usage["output_tokens"]))
+}
+
+fn result(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
+    report.tokens(tokens(&event["usage"]));
     report.cost(event["total_cost_usd"].as_f64());
+    let mut events = report.usage();
     if event["is_error"] == true || event["subtype"] != "success" {
         let words = [text(&event["result"]), text(&event["errors"][0]), text(&event["subtype"])];
         let words = words.into_iter().find(|words| !words.is_empty()).unwrap_or("no reason given");
-        return report.failed(words);
+        events.extend(report.failed(words));
+        return events;
     }
     report.final_text(text(&event["result"]));
     report.finished();
-    Vec::new()
+    events
 }

@@ -135,7 +135,7 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent>
                 count(&usage["output_tokens"]),
             ));
             report.finished();
-            Vec::new()
+            report.usage()
         }
         "turn.failed" => report.failed(text(&event["error"]["message"])),
         "error" => report.error(text(&event["message"])),
@@ -148,22 +148,35 @@ fn item(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let id = text(&item["id"]);
     match text(&item["type"]) {
         "agent_message" if event["type"] == "item.completed" => {
-            report.text_of_its_own(text(&item["text"]))
+            let mut events = report.in_turn();
+            events.extend(report.text_of_its_own(text(&item["text"])));
+            events
         }
         "error" => report.warning(text(&item["message"])),
         "agent_message" | "reasoning" | "todo_list" => Vec::new(),
         "mcp_tool_call" => {
             let name = format!("{}.{}", text(&item["server"]), text(&item["tool"]));
             let inert = READERS.contains(&name.as_str());
-            if inert { Vec::new() } else { report.call(Provider::Codex, id, &name) }
+            if inert { Vec::new() } else { called(event, id, &name, report) }
         }
         // Anything else is an action of the program itself.
         other => {
-            let mut events = report.call(Provider::Codex, id, other);
+            let mut events = called(event, id, other, report);
             if item["status"] == "declined" {
                 events.extend(report.refused(id));
             }
             events
         }
     }
+}
+
+/// The program does not say where an answer of the model ends: a call that begins after the result
+/// of another counts as a new turn.
+fn called(event: &Value, id: &str, name: &str, report: &mut ReportBuilder) -> Vec<AgentEvent> {
+    let mut events = report.in_turn();
+    events.extend(report.call(Provider::Codex, id, name));
+    if event["type"] == "item.completed" {
+        report.turn_ends();
+    }
+    events
 }

@@ -193,14 +193,26 @@ fn has_variable(env: &str, name: &str) -> bool {
 pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "init" => report.model(text(&event["model"])),
-        "message" if event["role"] == "assistant" => report.text(text(&event["content"])),
-        "tool_use" => {
-            report.call(Provider::Gemini, text(&event["tool_id"]), text(&event["tool_name"]))
+        "message" if event["role"] == "assistant" => {
+            let mut events = report.in_turn();
+            events.extend(report.text(text(&event["content"])));
+            events
         }
-        "tool_result" => match text(&event["error"]["type"]) {
-            "tool_not_registered" | "policy_violation" => report.refused(text(&event["tool_id"])),
-            _ => Vec::new(),
-        },
+        "tool_use" => {
+            let mut events = report.in_turn();
+            let (id, name) = (text(&event["tool_id"]), text(&event["tool_name"]));
+            events.extend(report.call(Provider::Gemini, id, name));
+            events
+        }
+        "tool_result" => {
+            report.turn_ends();
+            match text(&event["error"]["type"]) {
+                "tool_not_registered" | "policy_violation" => {
+                    report.refused(text(&event["tool_id"]))
+                }
+                _ => Vec::new(),
+            }
+        }
         "error" if event["severity"] != "warning" => report.error(text(&event["message"])),
         "result" => result(event, report),
         _ => Vec::new(),
@@ -214,9 +226,11 @@ fn result(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
         output: count(&stats["output_tokens"]),
         total: count(&stats["total_tokens"]),
     });
+    let mut events = report.usage();
     if event["status"] != "success" {
-        return report.failed(text(&event["error"]["message"]));
+        events.extend(report.failed(text(&event["error"]["message"])));
+        return events;
     }
     report.finished();
-    Vec::new()
+    events
 }

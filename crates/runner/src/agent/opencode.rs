@@ -128,7 +128,8 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent>
     match text(&event["type"]) {
         "step_start" => {
             report.text_begins();
-            Vec::new()
+            report.turn_ends();
+            report.in_turn()
         }
         "text" => report.text(text(&part["text"])),
         "tool_use" => tool_use(part, report),
@@ -165,5 +166,5 @@ fn step_finish(part: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     if part["reason"] != "tool-calls" {
         report.finished();
     }
-    Vec::new()
+    report.usage()
 }

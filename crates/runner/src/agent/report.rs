@@ -19,7 +19,11 @@ pub(super) const ERROR_BYTES_MAX: usize = 4 * 1024;
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     Model(String),
+    /// The text that follows is a new one.
+    TextBegins,
     Text(String),
+    /// The work so far, as the program reports it.
+    Usage(WorkUsage),
     /// One of our tools was called.
     Called {
         id: String,
@@ -35,6 +39,15 @@ pub enum AgentEvent {
         id: String,
     },
     Error(String),
+}
+
+/// The work of an agent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkUsage {
+    /// Answers of the model.
+    pub turns: u32,
+    pub tokens: Option<u64>,
+    pub cost_usd: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +113,11 @@ pub(super) struct ReportBuilder {
     anew: bool,
     /// Calls already reported; some programs report each more than once.
     told: HashSet<String>,
+    turns: u32,
+    /// Set while the model's answer is arriving.
+    in_turn: bool,
+    /// The last message by its id, with its tokens, of a program that reports them by message.
+    message: Option<(String, TokenUsage)>,
 }
 
 impl ReportBuilder {
@@ -135,15 +153,18 @@ impl ReportBuilder {
         if piece.is_empty() {
             return Vec::new();
         }
-        if std::mem::take(&mut self.anew) {
+        let mut events = Vec::new();
+        if std::mem::take(&mut self.anew) || self.report.text.is_empty() {
             self.report.text.clear();
             self.report.text_cut = false;
+            events.push(AgentEvent::TextBegins);
         }
         let room = TEXT_BYTES_MAX - self.report.text.len();
         let kept = cut(piece, room);
         self.report.text_cut |= kept.len() < piece.len();
         self.report.text.push_str(kept);
-        vec![AgentEvent::Text(piece.to_owned())]
+        events.push(AgentEvent::Text(piece.to_owned()));
+        events
     }
 
     /// Adds a whole answer.
@@ -180,6 +201,50 @@ impl ReportBuilder {
             events.push(AgentEvent::Refused { id: id.to_owned() });
         }
         events
+    }
+
+    /// Reports the work so far.
+    pub(super) fn usage(&self) -> Vec<AgentEvent> {
+        vec![AgentEvent::Usage(self.work())]
+    }
+
+    pub(super) fn work(&self) -> WorkUsage {
+        let tokens = self.report.tokens.map(|tokens| tokens.total);
+        WorkUsage { turns: self.turns, tokens, cost_usd: self.report.cost_usd }
+    }
+
+    /// Notes output of the model, which begins a turn unless one has begun.
+    pub(super) fn in_turn(&mut self) -> Vec<AgentEvent> {
+        if std::mem::replace(&mut self.in_turn, true) {
+            return Vec::new();
+        }
+        self.turns = self.turns.saturating_add(1);
+        self.usage()
+    }
+
+    /// Notes the result of a call: what the model says next is another turn.
+    pub(super) fn turn_ends(&mut self) {
+        self.in_turn = false;
+    }
+
+    /// Counts a message of the model, which may arrive in several parts, each with the tokens so
+    /// far.
+    pub(super) fn message(&mut self, id: &str, tokens: TokenUsage) -> Vec<AgentEvent> {
+        let (same, before) = match self.message.take() {
+            Some((last, before)) if last == id => (true, before),
+            _ => (false, TokenUsage::default()),
+        };
+        if !same {
+            self.turns = self.turns.saturating_add(1);
+        }
+        let more = |now: u64, before: u64| now.saturating_sub(before);
+        self.add_tokens(TokenUsage {
+            input: more(tokens.input, before.input),
+            output: more(tokens.output, before.output),
+            total: more(tokens.total, before.total),
+        });
+        self.message = Some((id.to_owned(), tokens));
+        self.usage()
     }
 
     pub(super) fn tokens(&mut self, tokens: TokenUsage) {

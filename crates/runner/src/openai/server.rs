@@ -15,7 +15,7 @@ use workflow::ModelApi;
 
 use super::answer::{self, AnswerFault, Assembly, ModelAnswer};
 use super::retry::{self, RetryAdvice};
-use super::settings::{Extras, ModelSettings};
+use super::settings::{ModelSettings, RequestForm};
 
 /// Maximum silence of a server. A model that reads a long input on a small machine, or that answers
 /// in one piece, takes minutes to its first byte; the step's own timeout bounds the rest.
@@ -38,7 +38,7 @@ pub(super) struct ModelServer<'a> {
     settings: &'a ModelSettings,
     target: HttpTarget,
     headers: HeaderMap,
-    extras: Extras,
+    form: RequestForm,
 }
 
 /// The reason a request has no answer.
@@ -88,7 +88,7 @@ impl<'a> ModelServer<'a> {
         let agent = concat!("countersign/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         settings.authorize(&mut headers)?;
-        Ok(ModelServer { settings, target, headers, extras: Extras::Wanted })
+        Ok(ModelServer { settings, target, headers, form: RequestForm::default() })
     }
 
     /// Sends the request until there is an answer, or a retry is pointless. The step ends at
@@ -101,13 +101,13 @@ impl<'a> ModelServer<'a> {
     ) -> Result<ModelAnswer, String> {
         let mut attempt = 1;
         loop {
-            let body = self.settings.body(messages, tools, self.extras);
+            let body = self.settings.body(messages, tools, self.form);
             let failed = match self.once(body).await {
                 Ok(answer) => return Ok(self.cleared(answer)),
                 Err(failed) => failed,
             };
-            if self.extras == Extras::Wanted && refuses_extras(&failed) {
-                self.extras = Extras::NotAsked;
+            if let Some(form) = accepted_form(self.form, &failed) {
+                self.form = form;
                 continue;
             }
             let words = self.words(&failed);
@@ -223,13 +223,18 @@ impl<'a> ModelServer<'a> {
     }
 }
 
-/// Reports whether the server rejected the request because of the extras that it asks for.
-fn refuses_extras(failed: &RequestFailure) -> bool {
+/// Returns another form of the request if the server rejected this one for its form.
+fn accepted_form(form: RequestForm, failed: &RequestFailure) -> Option<RequestForm> {
+    const EXTRAS: [&str; 5] =
+        ["stream_options", "include_usage", "'include'", "\"include\"", "encrypted"];
     let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
+    failed.status.filter(|status| refused.contains(status))?;
     let said = failed.said.to_ascii_lowercase();
-    let names = ["stream_options", "include_usage", "'include'", "\"include\"", "encrypted"];
-    failed.status.is_some_and(|status| refused.contains(&status))
-        && names.iter().any(|name| said.contains(name))
+    if form.has_extras && EXTRAS.iter().any(|name| said.contains(name)) {
+        return Some(RequestForm { has_extras: false, ..form });
+    }
+    let is_limit = !form.has_old_limit && said.contains("max_completion_tokens");
+    is_limit.then_some(RequestForm { has_old_limit: true, ..form })
 }
 
 async fn read(api: ModelApi, mut response: PooledResponse) -> Result<ModelAnswer, RequestFailure> {

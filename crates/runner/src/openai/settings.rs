@@ -35,7 +35,6 @@ pub struct ModelSettings {
     temperature: Option<f64>,
     top_p: Option<f64>,
     max_completion_tokens: Option<u32>,
-    max_tokens: Option<u32>,
 }
 
 impl ModelSettings {
@@ -64,10 +63,6 @@ impl ModelSettings {
             messages.into_iter().for_each(|message| fault("headers", message));
             Vec::new()
         });
-        if options.max_tokens.is_some() && options.max_completion_tokens.is_some() {
-            let words = "max_tokens and max_completion_tokens are both set: use one";
-            fault("max_tokens", words.to_owned());
-        }
         match (url, model) {
             (Some(url), Some(model)) if faults.is_empty() => Ok(ModelSettings {
                 api,
@@ -80,7 +75,6 @@ impl ModelSettings {
                 temperature: options.temperature,
                 top_p: options.top_p,
                 max_completion_tokens: options.max_completion_tokens,
-                max_tokens: options.max_tokens,
             }),
             _ => Err(faults),
         }
@@ -123,8 +117,6 @@ impl ModelSettings {
             model: known(&options.model, "model"),
             api_key: known(&openai.api_key, "key").map(HiddenText::new),
             headers: headers.collect(),
-            max_completion_tokens: openai.max_completion_tokens,
-            max_tokens: openai.max_tokens,
             ..ResolvedOptions::default()
         };
         ModelSettings::new(&options, env).err().unwrap_or_default()
@@ -154,7 +146,7 @@ impl ModelSettings {
     }
 
     /// Builds the body of a request. The parts are already JSON texts.
-    pub(super) fn body(&self, messages: &[String], tools: &[String], extras: Extras) -> String {
+    pub(super) fn body(&self, messages: &[String], tools: &[String], form: RequestForm) -> String {
         let mut body = ObjectMembers::default();
         body.set("model", quote(&self.model));
         let conversation = match self.api {
@@ -171,27 +163,26 @@ impl ModelSettings {
                 body.set(name, serde_json::Value::from(number).to_string());
             }
         }
-        let (complete, all) = match self.api {
-            ModelApi::Chat => ("max_completion_tokens", "max_tokens"),
-            ModelApi::Responses => ("max_output_tokens", "max_output_tokens"),
+        let limit = match self.api {
+            ModelApi::Chat if form.has_old_limit => "max_tokens",
+            ModelApi::Chat => "max_completion_tokens",
+            ModelApi::Responses => "max_output_tokens",
         };
-        for (name, tokens) in [(complete, self.max_completion_tokens), (all, self.max_tokens)] {
-            if let Some(tokens) = tokens {
-                body.set(name, tokens.to_string());
-            }
+        if let Some(tokens) = self.max_completion_tokens {
+            body.set(limit, tokens.to_string());
         }
         if self.stream {
             body.set("stream", "true");
         }
         match self.api {
-            ModelApi::Chat if self.stream && extras == Extras::Wanted => {
+            ModelApi::Chat if self.stream && form.has_extras => {
                 body.set("stream_options", r#"{"include_usage":true}"#);
             }
             ModelApi::Chat => {}
             // Every request holds the whole conversation, so that nothing need be kept there.
             ModelApi::Responses => {
                 body.set("store", "false");
-                if extras == Extras::Wanted {
+                if form.has_extras {
                     body.set("include", r#"["reasoning.encrypted_content"]"#);
                 }
             }
@@ -200,12 +191,19 @@ impl ModelSettings {
     }
 }
 
-/// The choice whether to request what a few servers reject: a stream's usage in Chat Completions,
-/// the encrypted reasoning in Responses.
+/// The form of a request, which follows from what the server has rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extras {
-    Wanted,
-    NotAsked,
+pub(super) struct RequestForm {
+    /// Asks for a stream's usage in Chat Completions, for the encrypted reasoning in Responses.
+    pub(super) has_extras: bool,
+    /// Limits the tokens of an answer under the name that older servers know.
+    pub(super) has_old_limit: bool,
+}
+
+impl Default for RequestForm {
+    fn default() -> Self {
+        RequestForm { has_extras: true, has_old_limit: false }
+    }
 }
 
 /// Reads the further headers. The faults never contain a value.
@@ -264,6 +262,8 @@ mod tests {
     use workflow::ResolvedOptions;
 
     use super::*;
+
+    const PLAIN: RequestForm = RequestForm { has_extras: false, has_old_limit: false };
 
     fn settings(base_url: &str, env: &[(&str, &str)]) -> Result<ModelSettings, String> {
         let told = |faults: Vec<SettingFault>| {
@@ -336,13 +336,10 @@ mod tests {
         };
         let found = ModelSettings::new(&options, &env).unwrap();
         assert_eq!(found.shown_url(), "https://x.example/v1/responses");
-        let body = found.body(&["{}".to_owned()], &[], Extras::NotAsked);
+        let body = found.body(&["{}".to_owned()], &[], PLAIN);
         let expected =
             r#"{"model":"m","input":[{}],"max_output_tokens":9,"stream":true,"store":false}"#;
         assert_eq!(body, expected);
-        let both = ResolvedOptions { max_tokens: Some(9), ..options };
-        let fault = ModelSettings::new(&both, &env).err().unwrap();
-        assert_eq!(fault, "max_tokens and max_completion_tokens are both set: use one");
     }
 
     #[test]
@@ -370,15 +367,15 @@ mod tests {
             settings.body(&["{\"role\":\"user\"}".to_owned()], tools, usage)
         };
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"stream":true}"#;
-        assert_eq!(body(&options, &[], Extras::NotAsked), expected);
+        assert_eq!(body(&options, &[], PLAIN), expected);
         options.stream = Some(false);
         options.temperature = Some(0.5);
         options.top_p = Some(1.0);
         options.max_completion_tokens = Some(9);
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"tools":[{}],"tool_choice":"auto","temperature":0.5,"top_p":1.0,"max_completion_tokens":9}"#;
-        assert_eq!(body(&options, &["{}".to_owned()], Extras::Wanted), expected);
+        assert_eq!(body(&options, &["{}".to_owned()], RequestForm::default()), expected);
         options.stream = None;
-        let body = body(&options, &[], Extras::Wanted);
+        let body = body(&options, &[], RequestForm::default());
         assert!(body.ends_with(r#""stream":true,"stream_options":{"include_usage":true}}"#));
     }
 }

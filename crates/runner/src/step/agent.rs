@@ -11,15 +11,14 @@ use store::run::StepRecord;
 use workflow::{Demand, Proxy, ResolvedAgent, Status, StepOutcome};
 
 use crate::agent::{
-    AgentError, AgentFailure, AgentReport, AgentRequest, AgentServer, AgentTools, InstalledAgent,
-    Isolation, LINE_BYTES_MAX, Launch, Provider, Search, Stream, prepare,
+    AgentError, AgentEvent, AgentFailure, AgentReport, AgentRequest, AgentServer, AgentTools,
+    InstalledAgent, Isolation, LINE_BYTES_MAX, Launch, Provider, Search, Stream, prepare,
 };
 use crate::gate::{GateRequest, PluginGrant, StepGate};
 use crate::process::{self, ProcessEnd, ProcessStart};
 use crate::step::attempt::{Attempt, Failure, Work};
-
-/// Lines of stderr that a failure quotes.
-const QUOTED_LINES_MAX: usize = 5;
+use crate::step::last_words::with_last_words;
+use crate::step::limits::Limits;
 
 impl Work<'_> {
     pub(super) async fn agent(&mut self, agent: &ResolvedAgent) -> Result<StepOutcome, Failure> {
@@ -64,7 +63,8 @@ impl Work<'_> {
         launch.write().map_err(|error| {
             Failure::new(Code::AgentFailed, format!("cannot write the step's files: {error}"))
         })?;
-        let ran = attempt.listen(provider, &launch).await?;
+        let limits = Limits::of(&agent.options);
+        let ran = attempt.listen(provider, &launch, limits, self.record).await?;
         self.judge(provider, tools, &*gate, ran).await
     }
 
@@ -89,14 +89,17 @@ impl Work<'_> {
             tokens: report.tokens.map(|tokens| tokens.total),
             ..StepOutcome::new(Status::Success)
         };
-        let passed =
-            report.native.into_iter().filter(|call| !call.refused && tools == AgentTools::Only);
+        // Whether a call was refused is unknown if its program was ended first.
+        let is_judged = tools == AgentTools::Only && ran.stopped.is_none();
+        let passed = report.native.into_iter().filter(|call| is_judged && !call.refused);
         let passed: Vec<String> = passed.map(|call| call.name).collect();
         for tool in &passed {
             gate.bypassed(provider.as_str(), tool).await;
         }
         let program = provider.as_str();
-        let failure = if let Some(tool) = passed.first() {
+        let failure = if let Some(stopped) = ran.stopped {
+            stopped
+        } else if let Some(tool) = passed.first() {
             let message = format!(
                 "{program} bypassed the gate with its own tool '{tool}', which isolation should \
                  have disabled"
@@ -111,7 +114,8 @@ impl Work<'_> {
         } else {
             return Ok(outcome);
         };
-        Err(failure.with(StepOutcome { status: Status::Failure, ..outcome }))
+        let status = failure.outcome.status;
+        Err(failure.with(StepOutcome { status, ..outcome }))
     }
 }
 
@@ -165,8 +169,14 @@ impl Attempt {
         }
     }
 
-    /// Runs the agent's program to its end.
-    async fn listen(&self, provider: Provider, launch: &Launch) -> Result<ProgramRun, Failure> {
+    /// Runs the agent's program to its end, or ends it at a limit. What it said until then is kept.
+    async fn listen(
+        &self,
+        provider: Provider,
+        launch: &Launch,
+        limits: Limits,
+        record: &StepRecord,
+    ) -> Result<ProgramRun, Failure> {
         let start = ProcessStart {
             program: &launch.program,
             args: &launch.args,
@@ -178,18 +188,29 @@ impl Attempt {
         };
         let mut stream = Stream::new(provider);
         let within = self.within();
-        let running = process::run(start, within, &self.cancel, |line| drop(stream.line(line)));
+        let (stop, mut exceeded) = (self.cancel.child_token(), None);
+        let running = process::run(start, within, &stop, |line| {
+            for event in stream.line(line) {
+                if let AgentEvent::Usage(usage) = &event
+                    && exceeded.is_none()
+                {
+                    exceeded = limits.exceeded(usage);
+                    exceeded.iter().for_each(|_| stop.cancel());
+                }
+                self.around.watch.step_said(record, &event);
+            }
+        });
         let exit = running.await.map_err(|error| {
             let program = launch.program.display();
             Failure::new(Code::AgentFailed, format!("cannot start '{program}': {error}"))
         })?;
-        match exit.end {
-            ProcessEnd::Cancelled => Err(Failure::cancelled()),
-            ProcessEnd::TimedOut => Err(Failure::timed_out(within)),
-            ProcessEnd::Exited(status) => {
-                Ok(ProgramRun { code: status.code(), stderr: exit.stderr, report: stream.end() })
-            }
-        }
+        let (code, stopped) = match exit.end {
+            ProcessEnd::Cancelled => (None, Some(Failure::cancelled())),
+            ProcessEnd::TimedOut => (None, Some(Failure::timed_out(within))),
+            ProcessEnd::Exited(status) => (status.code(), None),
+        };
+        let stopped = exceeded.map(|words| Failure::new(Code::AgentLimit, words)).or(stopped);
+        Ok(ProgramRun { code, stderr: exit.stderr, report: stream.end(), stopped })
     }
 }
 
@@ -198,6 +219,8 @@ struct ProgramRun {
     code: Option<i32>,
     stderr: String,
     report: Result<AgentReport, AgentFailure>,
+    /// The reason that we ended it.
+    stopped: Option<Failure>,
 }
 
 /// Returns the program to start; `None` if this process calls the model itself.
@@ -279,16 +302,6 @@ fn environment(inherited: &[(OsString, OsString)], launch: &Launch) -> Vec<(OsSt
 
 fn failed(error: AgentError) -> Failure {
     Failure::new(error.code(), error.to_string())
-}
-
-/// Adds the last lines of stderr, where programs report what is missing in their stream.
-fn with_last_words(message: String, stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(QUOTED_LINES_MAX)..];
-    match last {
-        [] => message,
-        last => format!("{message}; last lines of stderr: {}", last.join(" | ")),
-    }
 }
 
 fn say(span: &mut dyn Span, record: &StepRecord, made: &Result<StepOutcome, Failure>) {

@@ -2,7 +2,7 @@
 //! however it ends.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::Code;
@@ -17,7 +17,8 @@ use crate::surroundings::Surroundings;
 /// The time limit of an attempt if its state sets none.
 const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// Bytes of a step's output kept in the record of its run.
+/// Bytes of a step's output, from its beginning, and of its stderr, from its end, that are kept in
+/// the record of its run.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// One attempt at a state.
@@ -76,7 +77,7 @@ fn words(duration: Duration) -> String {
 impl Attempt {
     /// Makes the attempt and fills in the record.
     pub(crate) async fn make(&self, record: &mut StepRecord, trace: TraceContext) -> AttemptResult {
-        let mut work = Work { attempt: self, record, trace, gate: None };
+        let mut work = Work { attempt: self, record, trace, gate: None, sessions: Arc::default() };
         let made = match &self.resolved {
             Err(fault) => Err(Failure::new(fault.code, fault.to_string())),
             Ok(ResolvedStep::Command { command, dir }) => {
@@ -88,18 +89,25 @@ impl Attempt {
             }
         };
         let calls = work.close().await;
-        let outcome = made.unwrap_or_else(|failure| {
-            record.error_code = Some(failure.code.as_str().to_owned());
-            record.error = Some(failure.message.clone());
-            let mut outcome = *failure.outcome;
-            if outcome.stderr.is_empty() {
-                outcome.stderr = failure.message;
-            }
-            outcome
-        });
+        let (mut outcome, failure) = match made {
+            Ok(outcome) => (outcome, None),
+            Err(failure) => (*failure.outcome, Some((failure.code, failure.message))),
+        };
         if !outcome.output.is_empty() {
             let end = outcome.output.floor_char_boundary(KEPT_BYTES_MAX);
             record.output = Some(outcome.output[..end].to_owned());
+        }
+        if !outcome.stderr.is_empty() {
+            let first = outcome.stderr.len().saturating_sub(KEPT_BYTES_MAX);
+            let start = outcome.stderr.ceil_char_boundary(first);
+            record.stderr = Some(outcome.stderr[start..].to_owned());
+        }
+        if let Some((code, message)) = failure {
+            record.error_code = Some(code.as_str().to_owned());
+            record.error = Some(message.clone());
+            if outcome.stderr.is_empty() {
+                outcome.stderr = message;
+            }
         }
         AttemptResult { outcome, calls }
     }
@@ -131,6 +139,8 @@ pub(super) struct Work<'a> {
     /// The parent span of the work.
     pub(super) trace: TraceContext,
     gate: Option<Arc<dyn StepGate>>,
+    /// The sessions of calls that the workflow itself makes.
+    sessions: Arc<Mutex<Vec<String>>>,
 }
 
 impl Work<'_> {
@@ -144,9 +154,19 @@ impl Work<'_> {
             code => Failure::new(code, refusal.message),
         })?;
         self.gate = Some(gate.clone());
-        let counted = gate.clone();
-        around.watch.step_at_work(self.record, Arc::new(move || counted.calls()));
+        let (agents, own) = (gate.clone(), self.sessions.clone());
+        let sessions = move || {
+            let own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.iter().cloned().chain(agents.sessions()).collect()
+        };
+        around.watch.step_at_work(self.record, Arc::new(sessions));
         Ok(gate)
+    }
+
+    /// Notes the session of a call that the workflow itself makes.
+    pub(super) fn calls_in(&mut self, session: &str) {
+        self.record.sessions.push(session.to_owned());
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.to_owned());
     }
 
     /// Closes the gate, if one was opened; returns the number of calls.

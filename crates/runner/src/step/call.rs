@@ -22,7 +22,7 @@ impl Work<'_> {
     ) -> Result<Value, Failure> {
         let arguments = Object::parse(&arguments.to_string()).ok().flatten();
         let session: Arc<str> = uuid::Uuid::now_v7().to_string().into();
-        self.record.sessions.push(session.to_string());
+        self.calls_in(&session);
         let call = Call {
             id: uuid::Uuid::now_v7().to_string(),
             caller: gate.caller(),

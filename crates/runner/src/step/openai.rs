@@ -5,11 +5,12 @@ use domain::Code;
 use tokio::time::Instant;
 use workflow::{ResolvedAgent, Status, StepOutcome};
 
-use crate::agent::{AgentTools, Isolation};
+use crate::agent::{AgentEvent, AgentTools, Isolation, WorkUsage};
 use crate::gate::GateRequest;
-use crate::openai::{self, ConversationCost, ModelSettings, Task};
+use crate::openai::{self, ConversationCost, ConversationError, ModelSettings, Task};
 use crate::step::agent::{isolation, tools};
 use crate::step::attempt::{Failure, Work};
+use crate::step::limits::Limits;
 
 impl Work<'_> {
     pub(super) async fn converse(&mut self, agent: &ResolvedAgent) -> Result<StepOutcome, Failure> {
@@ -35,12 +36,24 @@ impl Work<'_> {
             tracing::warn!(step = attempt.state, "{warning}");
         }
         let within = attempt.within();
+        let (limits, record) = (Limits::of(&agent.options), self.record.clone());
+        let on_answer = |text: &str, usage: &WorkUsage| {
+            let watch = &attempt.around.watch;
+            watch.step_said(&record, &AgentEvent::Usage(*usage));
+            if !text.is_empty() {
+                watch.step_said(&record, &AgentEvent::TextBegins);
+                watch.step_said(&record, &AgentEvent::Text(text.to_owned()));
+            }
+            let exceeded = limits.exceeded(usage);
+            exceeded.map_or(Ok(()), |words| Err(ConversationError::new(Code::AgentLimit, words)))
+        };
         let task = Task {
             settings: &settings,
             system_prompt: agent.system_prompt.as_deref(),
             prompt: &agent.prompt,
             gate: (tools != AgentTools::None).then(|| gate.connect()),
             deadline: Instant::now() + within,
+            on_answer: &on_answer,
         };
         let mut spent = ConversationCost::default();
         let made = tokio::select! {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The migrations, one per version of the file; the version is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` is the last entry that was filed;
@@ -346,6 +346,54 @@ CREATE TABLE meetings (
 CREATE INDEX meetings_number ON meetings (number);
 "
 );
+
+/// The texts of a run's agents, and the data that another run needs to go on from one that stopped.
+const NINTH: &str = "
+ALTER TABLE runs ADD COLUMN resumed_from TEXT;
+ALTER TABLE run_steps ADD COLUMN root TEXT;
+ALTER TABLE run_steps ADD COLUMN visit INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run_steps ADD COLUMN stderr TEXT;
+DROP INDEX run_steps_output;
+CREATE INDEX run_steps_output ON run_steps (started_us)
+  WHERE output IS NOT NULL OR stderr IS NOT NULL;
+
+CREATE TABLE run_sources (
+  run INTEGER PRIMARY KEY REFERENCES runs (number),
+  hash TEXT NOT NULL,
+  dir TEXT NOT NULL,
+  began_at TEXT NOT NULL,
+  -- A list of names and values as JSON.
+  inputs TEXT NOT NULL
+);
+
+CREATE TABLE run_outcomes (
+  run INTEGER NOT NULL REFERENCES runs (number),
+  state TEXT NOT NULL,
+  status TEXT NOT NULL,
+  exit_code INTEGER,
+  tokens INTEGER,
+  is_whole INTEGER NOT NULL,
+  output TEXT NOT NULL,
+  stderr TEXT NOT NULL,
+  json TEXT,
+  UNIQUE (run, state)
+);
+
+CREATE TABLE run_texts (
+  run INTEGER NOT NULL REFERENCES runs (number),
+  step INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  at_us INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  text TEXT NOT NULL,
+  UNIQUE (run, step, position)
+);
+";
+
+/// Reports whether the file has what runs got with the ninth step.
+pub(crate) fn has_run_texts(db: &Connection) -> Result<bool, StoreError> {
+    has_table(db, "run_texts")
+}
 
 /// Gives a connection to a file of an older version a table of touches of its own, in memory.
 pub(crate) fn stand_in_for_touches(db: &Connection) -> Result<(), StoreError> {

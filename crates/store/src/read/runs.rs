@@ -9,10 +9,12 @@ use super::meetings::{self, StoredMeeting};
 use super::page::Page;
 use super::reader::Reader;
 use super::record::{self, Record};
-use crate::database::timestamp;
+use crate::database::{schema, timestamp};
 use crate::error::StoreError;
-use crate::limits::STEPS_MAX;
-use crate::record::run::{RunRecord, RunStatus, StepRecord, StepStatus};
+use crate::limits::{STEPS_MAX, TEXTS_MAX};
+use crate::record::run::{
+    RunRecord, RunSource, RunStatus, StateOutcome, StepRecord, StepStatus, StepText,
+};
 
 /// Filters on runs; a run must match all that are given.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,22 @@ impl Reader {
         })
     }
 
+    /// Returns what the agents of a run wrote, with the number of the step, in order; of a very long
+    /// run, only the newest.
+    pub fn step_texts(&self, id: &str) -> Result<Vec<(u32, StepText)>, StoreError> {
+        self.pool.ask_at_once(|db| texts(db, id))
+    }
+
+    /// Returns what a run was made of; none for a run of an earlier version of this program.
+    pub fn run_source(&self, id: &str) -> Result<Option<RunSource>, StoreError> {
+        self.pool.ask_at_once(|db| source(db, id))
+    }
+
+    /// Returns the outcome of each state of a run.
+    pub fn run_outcomes(&self, id: &str) -> Result<Vec<StateOutcome>, StoreError> {
+        self.pool.ask_at_once(|db| outcomes(db, id))
+    }
+
     /// Returns ids of runs with this prefix, at most `limit` of them.
     pub fn run_ids(&self, beginning: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         // Sorts after all characters of ids.
@@ -110,24 +128,26 @@ impl Reader {
 
 /// Selects runs with sums. They read no output, which may lie on many pages: it is the last column
 /// of its row.
-fn select(which: &str) -> String {
-    format!(
+fn select(db: &Connection, which: &str) -> Result<String, StoreError> {
+    let resumed_from = if schema::has_run_texts(db)? { "resumed_from" } else { "NULL" };
+    Ok(format!(
         "SELECT {}, (SELECT COUNT(*) FROM run_steps WHERE run = runs.number),
            (SELECT SUM(tokens) FROM run_steps WHERE run = runs.number),
            (SELECT SUM(cost_usd) FROM run_steps WHERE run = runs.number),
-           changed, number
+           changed, number, {resumed_from}
          FROM runs WHERE {which}",
         RUN_COLUMNS
-    )
+    ))
 }
 
 /// The index of the columns of `select` after those of the record.
 const CHANGED: usize = 14;
 const NUMBER: usize = 15;
+const RESUMED_FROM: usize = 16;
 
 fn read(row: &Row<'_>) -> Result<Run, StoreError> {
     Ok(Run {
-        record: read_record(row)?,
+        record: RunRecord { resumed_from: row.get(RESUMED_FROM)?, ..read_record(row)? },
         steps_total: row.get(11)?,
         tokens: row.get(12)?,
         cost_usd: row.get(13)?,
@@ -150,7 +170,7 @@ fn list(db: &Connection, filter: &RunFilter, below: i64, limit: usize) -> Result
     let total = count.query_row(params_from_iter(&values), |row| row.get(0))?;
     values.push(below.into());
     values.push(i64::try_from(limit + 1).unwrap_or(i64::MAX).into());
-    let words = select(&format!("{fits} AND number < ? ORDER BY number DESC LIMIT ?"));
+    let words = select(db, &format!("{fits} AND number < ? ORDER BY number DESC LIMIT ?"))?;
     let mut statement = db.prepare_cached(&words)?;
     let mut rows = statement.query(params_from_iter(&values))?;
     let (mut runs, mut last, mut next_cursor) = (Vec::new(), 0, None);
@@ -166,13 +186,14 @@ fn list(db: &Connection, filter: &RunFilter, below: i64, limit: usize) -> Result
 }
 
 fn of_id(db: &Connection, id: &str) -> Result<Option<Run>, StoreError> {
-    let mut statement = db.prepare_cached(&select("id = ?1"))?;
+    let mut statement = db.prepare_cached(&select(db, "id = ?1")?)?;
     statement.query_row([id], |row| Ok(read(row))).optional()?.transpose()
 }
 
 fn steps(db: &Connection, id: &str) -> Result<Vec<StepRecord>, StoreError> {
+    let added = added_columns(db, "stderr")?;
     let words = format!(
-        "SELECT {}, runs.id, output FROM run_steps JOIN runs ON runs.number = run
+        "SELECT {}, runs.id, output, {added} FROM run_steps JOIN runs ON runs.number = run
          WHERE runs.id = ?1 ORDER BY run_steps.number DESC LIMIT ?2",
         STEP_COLUMNS
     );
@@ -191,7 +212,7 @@ fn changed_runs(
     change: i64,
     limit: usize,
 ) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
-    let words = select("changed > ?1 ORDER BY changed LIMIT ?2");
+    let words = select(db, "changed > ?1 ORDER BY changed LIMIT ?2")?;
     let mut statement = db.prepare_cached(&words)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query([change, limit])?;
@@ -207,8 +228,9 @@ fn changed_steps(
     change: i64,
     limit: usize,
 ) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
+    let added = added_columns(db, "NULL")?;
     let words = format!(
-        "SELECT {}, runs.id, NULL, run_steps.changed
+        "SELECT {}, runs.id, NULL, {added}, run_steps.changed
          FROM run_steps JOIN runs ON runs.number = run
          WHERE run_steps.changed > ?1 ORDER BY run_steps.changed LIMIT ?2",
         STEP_COLUMNS
@@ -220,7 +242,7 @@ fn changed_steps(
     while let Some(row) = rows.next()? {
         let step = read_step(row)?;
         if let Some(run) = of_id(db, &step.run)? {
-            changes.push((row.get(18)?, LedgerChange::Step(Box::new(run), Box::new(step))));
+            changes.push((row.get(21)?, LedgerChange::Step(Box::new(run), Box::new(step))));
         }
     }
     Ok(changes)
@@ -246,12 +268,79 @@ fn read_record(row: &Row<'_>) -> Result<RunRecord, StoreError> {
         message: row.get(8)?,
         exit_code: row.get(9)?,
         trace_id: row.get(10)?,
+        resumed_from: None,
         id,
     })
 }
 
-/// The columns of a step; `read_step` relies on their order. The id of the run and the output
-/// follow.
+/// Returns the columns of a step that files of older versions lack.
+fn added_columns(db: &Connection, stderr: &str) -> Result<String, StoreError> {
+    let is_new = schema::has_run_texts(db)?;
+    Ok(if is_new { format!("root, visit, {stderr}") } else { "NULL, 0, NULL".to_owned() })
+}
+
+fn texts(db: &Connection, id: &str) -> Result<Vec<(u32, StepText)>, StoreError> {
+    if !schema::has_run_texts(db)? {
+        return Ok(Vec::new());
+    }
+    let words = "SELECT step, position, at_us, kind, text FROM run_texts
+                 WHERE run = (SELECT number FROM runs WHERE id = ?1)
+                 ORDER BY step DESC, position DESC LIMIT ?2";
+    let mut statement = db.prepare_cached(words)?;
+    let mut rows = statement.query((id, TEXTS_MAX))?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let at = timestamp::read(row.get(2)?)?;
+        let (position, kind, text) = (row.get(1)?, row.get(3)?, row.get(4)?);
+        texts.push((row.get(0)?, StepText { position, at, kind, text }));
+    }
+    texts.reverse();
+    Ok(texts)
+}
+
+fn source(db: &Connection, id: &str) -> Result<Option<RunSource>, StoreError> {
+    if !schema::has_run_texts(db)? {
+        return Ok(None);
+    }
+    let words = "SELECT hash, dir, began_at, inputs FROM run_sources
+                 WHERE run = (SELECT number FROM runs WHERE id = ?1)";
+    let read = |row: &Row<'_>| -> Result<RunSource, StoreError> {
+        let inputs = serde_json::from_str(&row.get::<_, String>(3)?)
+            .map_err(|_| StoreError::Corrupt(format!("run {id}: inputs are not a list")))?;
+        let (hash, dir, began_at) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(RunSource { hash, dir, began_at, inputs })
+    };
+    db.prepare_cached(words)?.query_row([id], |row| Ok(read(row))).optional()?.transpose()
+}
+
+fn outcomes(db: &Connection, id: &str) -> Result<Vec<StateOutcome>, StoreError> {
+    if !schema::has_run_texts(db)? {
+        return Ok(Vec::new());
+    }
+    let words = "SELECT state, status, output, stderr, exit_code, json, tokens, is_whole
+                 FROM run_outcomes WHERE run = (SELECT number FROM runs WHERE id = ?1)";
+    let mut statement = db.prepare_cached(words)?;
+    let mut rows = statement.query([id])?;
+    let mut outcomes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let json: Option<String> = row.get(5)?;
+        outcomes.push(StateOutcome {
+            run: id.to_owned(),
+            state: row.get(0)?,
+            status: row.get(1)?,
+            output: row.get(2)?,
+            stderr: row.get(3)?,
+            exit_code: row.get(4)?,
+            json: json.and_then(|json| serde_json::from_str(&json).ok()),
+            tokens: row.get(6)?,
+            is_whole: row.get(7)?,
+        });
+    }
+    Ok(outcomes)
+}
+
+/// The columns of a step; `read_step` relies on their order. The id of the run, the output and the
+/// columns of `added_columns` follow.
 const STEP_COLUMNS: &str = "run_steps.number, state, kind, attempt, provider, model,
     isolation, run_steps.status, run_steps.started_us, run_steps.ended_us, run_steps.exit_code,
     tokens, cost_usd, error_code, error, sessions";
@@ -280,6 +369,9 @@ fn read_step(row: &Row<'_>) -> Result<StepRecord, StoreError> {
         error: row.get(14)?,
         sessions: sessions.map_err(|_| damaged("sessions are not a list"))?,
         output: row.get(17)?,
+        root: row.get(18)?,
+        visit: row.get(19)?,
+        stderr: row.get(20)?,
         run,
     })
 }

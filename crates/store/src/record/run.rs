@@ -2,6 +2,9 @@
 
 use domain::ledger::redaction::Redactor;
 use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::limits::OUTCOME_BYTES_MAX;
 
 /// A run of a workflow. Times have microsecond precision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,94 @@ pub struct RunRecord {
     pub message: Option<String>,
     pub exit_code: Option<u8>,
     pub trace_id: Option<String>,
+    /// The run that this one went on from.
+    pub resumed_from: Option<String>,
+}
+
+/// The makings of a run, kept so that another can go on from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunSource {
+    /// The hash of the workflow's text.
+    pub hash: String,
+    /// The folder that it ran in.
+    pub dir: String,
+    /// The state in which it began.
+    pub began_at: String,
+    /// Each input; none in place of a value that holds a secret.
+    pub inputs: Vec<(String, Option<Value>)>,
+}
+
+impl RunSource {
+    /// Returns the source as it may be written, without inputs that hold secrets.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> RunSource {
+        for (name, input) in &mut self.inputs {
+            // Together, so that the name counts as well.
+            let mut pair =
+                Value::Object([(name.clone(), input.clone().into())].into_iter().collect());
+            if redactor.value(&mut pair) {
+                *input = None;
+            }
+        }
+        self
+    }
+}
+
+/// The outcome of a state, kept so that another run can go on from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateOutcome {
+    pub run: String,
+    pub state: String,
+    pub status: String,
+    pub output: String,
+    pub stderr: String,
+    pub exit_code: Option<i32>,
+    pub json: Option<Value>,
+    pub tokens: Option<u64>,
+    /// The texts are as they were: not cut, and without secrets that had to be removed.
+    pub is_whole: bool,
+}
+
+impl StateOutcome {
+    /// Returns the outcome as it may be written: bounded, and without secrets.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> StateOutcome {
+        for text in [&mut self.output, &mut self.stderr] {
+            if text.len() > OUTCOME_BYTES_MAX {
+                text.truncate(text.floor_char_boundary(OUTCOME_BYTES_MAX));
+                self.is_whole = false;
+            }
+            self.is_whole &= !redactor.line(text);
+        }
+        if let Some(json) = &mut self.json {
+            self.is_whole &= !redactor.value(json);
+        }
+        if self.json.as_ref().is_some_and(|json| json.to_string().len() > OUTCOME_BYTES_MAX) {
+            self.json = None;
+            self.is_whole = false;
+        }
+        self
+    }
+}
+
+/// A text that the agent of a step wrote while it worked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepText {
+    /// The place among the texts of the step, counted from 1.
+    pub position: u32,
+    pub at: Timestamp,
+    /// `text`, or `error` for one that the agent's program reported.
+    pub kind: String,
+    pub text: String,
+}
+
+impl StepText {
+    /// Returns the text as it may be written, without secrets.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> StepText {
+        redactor.line(&mut self.text);
+        self
+    }
 }
 
 /// The end of a run.
@@ -53,6 +144,10 @@ pub struct StepRecord {
     /// `command`, `agent`, `operation` or `parallel`.
     pub kind: String,
     pub attempt: u32,
+    /// The outermost state that it belongs to: itself, or a parallel state.
+    pub root: Option<String>,
+    /// Tells two visits of that state apart.
+    pub visit: u32,
     pub provider: Option<String>,
     pub model: Option<String>,
     /// `full`, `coexistence` or `none`.
@@ -67,6 +162,8 @@ pub struct StepRecord {
     pub error: Option<String>,
     /// The part of the output that the caller wants kept.
     pub output: Option<String>,
+    /// The end of its stderr.
+    pub stderr: Option<String>,
     /// The sessions under which its calls are recorded.
     pub sessions: Vec<String>,
 }
@@ -80,6 +177,8 @@ impl StepRecord {
             state: state.to_owned(),
             kind: kind.to_owned(),
             attempt: 1,
+            root: None,
+            visit: 0,
             provider: None,
             model: None,
             isolation: None,
@@ -92,6 +191,7 @@ impl StepRecord {
             error_code: None,
             error: None,
             output: None,
+            stderr: None,
             sessions: Vec::new(),
         }
     }
@@ -99,7 +199,7 @@ impl StepRecord {
     /// Returns the step as it may be written, without the secrets that it printed.
     #[must_use]
     pub fn redacted(mut self, redactor: &Redactor) -> StepRecord {
-        for text in [&mut self.error, &mut self.output].into_iter().flatten() {
+        for text in [&mut self.error, &mut self.output, &mut self.stderr].into_iter().flatten() {
             redactor.line(text);
         }
         self

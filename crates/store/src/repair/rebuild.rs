@@ -26,7 +26,7 @@ use crate::write::{heads, journal};
 
 /// The tables of a database, in the order in which they refer to each other. Touches are made again from
 /// the receipts, and meetings are not needed.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 18] = [
     "settings",
     "servers",
     "items",
@@ -42,6 +42,9 @@ const TABLES: [&str; 15] = [
     "checkpoints",
     "runs",
     "run_steps",
+    "run_sources",
+    "run_outcomes",
+    "run_texts",
 ];
 
 /// Renames the database with its log; returns its new name.

@@ -13,7 +13,9 @@ use crate::database::lock::Lock;
 use crate::database::{change, transaction};
 use crate::error::StoreError;
 use crate::limits::LOST_RUNS_CHUNK;
-use crate::record::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
+use crate::record::run::{
+    RunEnd, RunRecord, RunSource, RunStatus, StateOutcome, StepRecord, StepStatus, StepText,
+};
 
 impl OperatorState {
     /// Records the start of a run. It counts as running until it is ended, or this process dies.
@@ -30,6 +32,84 @@ impl OperatorState {
             self.running().insert(run.id.clone(), lock);
         }
         Ok(())
+    }
+
+    /// Keeps what a run is made of, so that another can go on from it.
+    pub fn set_run_source(&self, id: &str, source: &RunSource) -> Result<(), StoreError> {
+        self.change(|db| {
+            let words = "INSERT OR REPLACE INTO run_sources (run, hash, dir, began_at, inputs)
+                         SELECT number, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1";
+            let inputs = serde_json::to_string(&source.inputs)
+                .expect("a list of values can be written as JSON");
+            let set = db.prepare_cached(words)?.execute(params![
+                id,
+                source.hash,
+                source.dir,
+                source.began_at,
+                inputs
+            ])?;
+            is_there(set, || format!("run '{id}'"))
+        })
+    }
+
+    /// Keeps the outcome of a state in place of an earlier one.
+    pub fn set_outcome(&self, outcome: &StateOutcome) -> Result<(), StoreError> {
+        self.change(|db| {
+            let words =
+                "INSERT OR REPLACE INTO run_outcomes (run, state, status, exit_code, tokens,
+                   is_whole, output, stderr, json)
+                 SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM runs WHERE id = ?1";
+            let set = db.prepare_cached(words)?.execute(params![
+                outcome.run,
+                outcome.state,
+                outcome.status,
+                outcome.exit_code,
+                outcome.tokens,
+                outcome.is_whole,
+                outcome.output,
+                outcome.stderr,
+                outcome.json.as_ref().map(ToString::to_string),
+            ])?;
+            is_there(set, || format!("run '{}'", outcome.run))
+        })
+    }
+
+    /// Copies the outcomes of a run to one that goes on from it.
+    pub fn copy_outcomes(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.change(|db| {
+            let words = "INSERT OR REPLACE INTO run_outcomes (run, state, status, exit_code,
+                   tokens, is_whole, output, stderr, json)
+                 SELECT (SELECT number FROM runs WHERE id = ?2), state, status, exit_code, tokens,
+                   is_whole, output, stderr, json
+                 FROM run_outcomes WHERE run = (SELECT number FROM runs WHERE id = ?1)";
+            db.prepare_cached(words)?.execute([from, to])?;
+            Ok(())
+        })
+    }
+
+    /// Adds texts to a step; this counts as a change of the step.
+    pub fn add_step_texts(
+        &self,
+        run: &str,
+        number: u32,
+        texts: &[StepText],
+    ) -> Result<(), StoreError> {
+        self.change(|db| {
+            let words = "UPDATE run_steps SET changed = ?3
+                         WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
+            let values = (run, number, change::next(db)?);
+            let changed = db.prepare_cached(words)?.execute(values)?;
+            is_there(changed, || format!("step {number} of run '{run}'"))?;
+            let mut add = db.prepare_cached(
+                "INSERT INTO run_texts (run, step, position, at_us, kind, text)
+                 SELECT number, ?2, ?3, ?4, ?5, ?6 FROM runs WHERE id = ?1",
+            )?;
+            for text in texts {
+                let at_us = text.at.as_microsecond();
+                add.execute(params![run, number, text.position, at_us, text.kind, text.text])?;
+            }
+            Ok(())
+        })
     }
 
     pub fn end_run(&self, id: &str, end: &RunEnd) -> Result<(), StoreError> {
@@ -158,8 +238,8 @@ fn interrupt(db: &Connection, id: &str) -> Result<bool, StoreError> {
 fn insert_run(db: &Connection, run: &RunRecord) -> Result<(), StoreError> {
     db.prepare_cached(
         "INSERT INTO runs (id, changed, workflow, version, file, pid, started_us, ended_us, status,
-           message, exit_code, trace_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+           message, exit_code, trace_id, resumed_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?
     .execute(params![
         run.id,
@@ -174,6 +254,7 @@ fn insert_run(db: &Connection, run: &RunRecord) -> Result<(), StoreError> {
         run.message,
         run.exit_code,
         run.trace_id,
+        run.resumed_from,
     ])?;
     Ok(())
 }
@@ -182,9 +263,9 @@ fn insert_step(db: &Connection, step: &StepRecord) -> Result<(), StoreError> {
     let words =
         "INSERT INTO run_steps (run, number, changed, state, kind, attempt, provider, model,
            isolation, status, started_us, ended_us, exit_code, tokens, cost_usd, error_code, error,
-           sessions, output)
+           sessions, output, root, visit, stderr)
          SELECT runs.number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-           ?17, ?18, ?19 FROM runs WHERE id = ?1";
+           ?17, ?18, ?19, ?20, ?21, ?22 FROM runs WHERE id = ?1";
     put_step(db, step, words)
 }
 
@@ -192,7 +273,7 @@ fn update_step(db: &Connection, step: &StepRecord) -> Result<(), StoreError> {
     let words = "UPDATE run_steps SET changed = ?3, state = ?4, kind = ?5, attempt = ?6,
            provider = ?7, model = ?8, isolation = ?9, status = ?10, started_us = ?11,
            ended_us = ?12, exit_code = ?13, tokens = ?14, cost_usd = ?15, error_code = ?16,
-           error = ?17, sessions = ?18, output = ?19
+           error = ?17, sessions = ?18, output = ?19, root = ?20, visit = ?21, stderr = ?22
          WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
     put_step(db, step, words)
 }
@@ -218,6 +299,9 @@ fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), Store
         step.error,
         serde_json::to_string(&step.sessions).expect("a list of strings can be written as JSON"),
         step.output,
+        step.root,
+        step.visit,
+        step.stderr,
     ])?;
     is_there(put, || format!("step {} of run '{}'", step.number, step.run))
 }

@@ -74,7 +74,8 @@ pub(crate) fn payloads(db: &Connection, most: usize) -> Result<Deleted, StoreErr
     })
 }
 
-/// Deletes outputs of steps that are older than every kept payload; returns their number.
+/// Deletes outputs of steps that are older than every kept payload, with the texts and outcomes of
+/// the same time; returns their number.
 fn outputs(db: &Connection, most: usize) -> Result<usize, StoreError> {
     let oldest: Option<i64> = db
         .prepare_cached(
@@ -85,13 +86,24 @@ fn outputs(db: &Connection, most: usize) -> Result<usize, StoreError> {
     let old = old_rows(
         db,
         "SELECT rowid, started_us FROM run_steps INDEXED BY run_steps_output
-         WHERE output IS NOT NULL AND started_us < ?1 ORDER BY started_us LIMIT ?2",
+         WHERE (output IS NOT NULL OR stderr IS NOT NULL) AND started_us < ?1
+         ORDER BY started_us LIMIT ?2",
         oldest.unwrap_or(i64::MAX),
         most,
     )?;
-    let mut output = db.prepare_cached("UPDATE run_steps SET output = NULL WHERE rowid = ?1")?;
+    let words = "UPDATE run_steps SET output = NULL, stderr = NULL WHERE rowid = ?1";
+    let mut output = db.prepare_cached(words)?;
+    let mut texts = db.prepare_cached(
+        "DELETE FROM run_texts WHERE (run, step) IN
+           (SELECT run, number FROM run_steps WHERE rowid = ?1)",
+    )?;
+    let mut outcomes = db.prepare_cached(
+        "DELETE FROM run_outcomes WHERE run = (SELECT run FROM run_steps WHERE rowid = ?1)",
+    )?;
     for row in &old {
         output.execute([row.number])?;
+        texts.execute([row.number])?;
+        outcomes.execute([row.number])?;
     }
     count(db, ExpiredKind::StepOutputs, ExpiryReason::Size, &times(&old))?;
     Ok(old.len())
@@ -112,6 +124,10 @@ pub(crate) fn runs(db: &Connection, before_us: i64, most: usize) -> Result<Delet
                (SELECT rowid FROM run_steps WHERE run = ?1 LIMIT ?2)",
         )?;
         for run in old_rows(db, OLD, before_us, most)? {
+            for table in ["run_texts", "run_outcomes", "run_sources"] {
+                let sql = format!("DELETE FROM {table} WHERE run = ?1");
+                db.prepare_cached(&sql)?.execute([run.number])?;
+            }
             let deleted = steps.execute(params![run.number, limit(left)])?;
             left = left.saturating_sub(deleted.max(1));
             let is_empty = "NOT EXISTS (SELECT 1 FROM run_steps WHERE run = runs.number)";

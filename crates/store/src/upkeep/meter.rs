@@ -112,7 +112,8 @@ pub(crate) fn measure(
     if day.exceeds(rules) {
         day.tokens = tokens(&moment, day_us, day.bytes)?;
     }
-    let bytes = of_records + pages(&moment, &["payloads", "runs", "run_steps"])?;
+    let bytes = of_records
+        + pages(&moment, &["payloads", "runs", "run_steps", "run_outcomes", "run_texts"])?;
     Ok(Measure { records, bytes, used: used_bytes(&moment)?, day })
 }
 

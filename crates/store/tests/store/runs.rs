@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use domain::ledger::redaction::Redactor;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 use store::read::{LedgerChange, Page, RunFilter};
-use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
+use store::run::{
+    RunEnd, RunRecord, RunSource, RunStatus, StateOutcome, StepRecord, StepStatus, StepText,
+};
 use store::{Store, StoreError};
 
 use super::support::{Home, call, db};
@@ -28,6 +32,7 @@ fn run(workflow: &str) -> RunRecord {
         message: None,
         exit_code: None,
         trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
+        resumed_from: None,
     }
 }
 
@@ -50,6 +55,9 @@ fn ended(step: StepRecord) -> StepRecord {
         error_code: Some("TIMEOUT".to_owned()),
         error: Some("it took too long".to_owned()),
         output: Some("half of \"it\"\n".to_owned()),
+        stderr: Some("no more".to_owned()),
+        root: Some("both".to_owned()),
+        visit: 3,
         sessions: vec!["s1".to_owned(), "s2".to_owned()],
         ..step
     }
@@ -105,6 +113,93 @@ fn a_run_and_its_steps_are_read_back_unchanged() {
     assert_eq!(state.version().unwrap(), 0, "nobody decided that");
 }
 
+/// Returns a text of an agent.
+fn text(position: u32, words: &str) -> StepText {
+    let at = kept(Timestamp::now());
+    StepText { position, at, kind: "text".to_owned(), text: words.to_owned() }
+}
+
+#[test]
+fn what_another_run_needs_is_read_back_without_secrets() {
+    let home = Home::new();
+    let store = home.open();
+    let (state, run) = (store.state(), run("deploy"));
+    state.begin_run(&run).unwrap();
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let source = RunSource {
+        hash: "sha256:00".to_owned(),
+        dir: "/srv".to_owned(),
+        began_at: "test".to_owned(),
+        inputs: [
+            ("env", json!("dev")),
+            ("n", json!(3)),
+            ("key", json!(secret)),
+            ("password", json!("x1y2z3w4")),
+        ]
+        .map(|(name, value)| (name.to_owned(), Some(value)))
+        .into(),
+    };
+    let kept_source = source.redacted(&Redactor::builtin());
+    let inputs: Vec<bool> = kept_source.inputs.iter().map(|(_, it)| it.is_some()).collect();
+    assert_eq!(inputs, [true, true, false, false]);
+    assert_eq!(store.read().run_source(&run.id).unwrap(), None);
+    state.set_run_source(&run.id, &kept_source).unwrap();
+    assert_eq!(store.read().run_source(&run.id).unwrap(), Some(kept_source));
+
+    let outcome = |name: &str, output: &str| StateOutcome {
+        run: run.id.clone(),
+        state: name.to_owned(),
+        status: "success".to_owned(),
+        output: output.to_owned(),
+        stderr: String::new(),
+        exit_code: Some(0),
+        json: Some(json!({"n": 1})),
+        tokens: Some(7),
+        is_whole: true,
+    };
+    let mut expected = Vec::new();
+    for (name, output, is_whole) in [
+        ("a", "all of it".to_owned(), true),
+        ("b", format!("export TOKEN={secret}"), false),
+        ("c", "x".repeat(300_000), false),
+    ] {
+        let outcome = outcome(name, &output).redacted(&Redactor::builtin());
+        assert_eq!(outcome.is_whole, is_whole, "{name}");
+        assert!(!outcome.output.contains(secret));
+        state.set_outcome(&outcome).unwrap();
+        expected.push(outcome);
+    }
+    assert_eq!(store.read().run_outcomes(&run.id).unwrap(), expected);
+    let next = RunRecord {
+        id: uuid::Uuid::now_v7().to_string(),
+        resumed_from: Some(run.id.clone()),
+        ..run.clone()
+    };
+    state.begin_run(&next).unwrap();
+    state.copy_outcomes(&run.id, &next.id).unwrap();
+    assert_eq!(store.read().run_outcomes(&next.id).unwrap().len(), 3);
+    let found = store.read().run(&next.id).unwrap().unwrap().0.record;
+    assert_eq!(found.resumed_from, Some(run.id.clone()));
+}
+
+#[test]
+fn texts_of_a_step_count_as_its_change() {
+    let home = Home::new();
+    let store = home.open();
+    let (state, run) = (store.state(), run("deploy"));
+    state.begin_run(&run).unwrap();
+    state.begin_step(&step(&run, 1)).unwrap();
+    let before = store.read().latest_change().unwrap();
+    let (one, two) = (text(1, "I look"), text(2, "I found it"));
+    state.add_step_texts(&run.id, 1, &[one.clone(), two.clone()]).unwrap();
+    assert_eq!(store.read().step_texts(&run.id).unwrap(), [(1, one), (1, two)]);
+    let changes = store.read().changes_after(before, 10).unwrap();
+    assert!(matches!(&changes[..], [(_, LedgerChange::Step(_, step))] if step.number == 1));
+    assert!(state.add_step_texts(&run.id, 9, &[text(1, "x")]).is_err());
+    let secret = text(1, "Authorization: Bearer 0123456789abcdefghijABCDEFGHIJ0123456789");
+    assert!(!secret.redacted(&Redactor::builtin()).text.contains("ABCDEFGHIJ"));
+}
+
 #[test]
 fn runs_and_steps_that_never_began_cannot_end() {
     let home = Home::new();
@@ -115,6 +210,7 @@ fn runs_and_steps_that_never_began_cannot_end() {
         state.begin_step(&step(&run, 1)),
         state.end_step(&step(&run, 1)),
         state.set_step_sessions(&run.id, 1, &[]),
+        state.add_step_texts(&run.id, 1, &[]),
     ] {
         let Err(StoreError::Write(words)) = result else { panic!("{result:?}") };
         assert!(words.ends_with(" does not exist") && words.contains(&run.id), "{words}");

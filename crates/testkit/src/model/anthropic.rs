@@ -19,8 +19,9 @@ pub(super) fn answer(body: &Value, parts: &[Part]) -> String {
     let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
     let stop = if calls { "tool_use" } else { "end_turn" };
     let usage = json!({"input_tokens": 10, "output_tokens": 5});
+    let turn = body["messages"].as_array().map_or(0, Vec::len);
     let mut message = json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"],
+        "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": body["model"],
         "content": blocks, "stop_reason": stop, "stop_sequence": null, "usage": usage,
     });
     if body["stream"] != true {

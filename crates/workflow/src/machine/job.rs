@@ -1,6 +1,6 @@
 //! Running work: a step with its attempts, or a parallel state with its branches.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -39,23 +39,49 @@ pub(super) struct StateEnd {
 
 /// The run around a job.
 pub(super) struct Stage<'r> {
-    pub(super) workflow: &'r Workflow,
-    pub(super) outcomes: &'r mut BTreeMap<String, StepOutcome>,
-    pub(super) actions: Vec<MachineAction>,
+    workflow: &'r Workflow,
+    outcomes: &'r mut BTreeMap<String, StepOutcome>,
+    actions: Vec<MachineAction>,
+    /// States that got an outcome.
+    settled: Vec<String>,
+    /// Branches that an earlier run completed.
+    pub(super) done: BTreeSet<String>,
+}
+
+impl<'r> Stage<'r> {
+    pub(super) fn new(
+        workflow: &'r Workflow,
+        outcomes: &'r mut BTreeMap<String, StepOutcome>,
+    ) -> Stage<'r> {
+        let (actions, settled, done) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Stage { workflow, outcomes, actions, settled, done }
+    }
+
+    /// Returns the actions, and the states that got an outcome.
+    pub(super) fn end(self) -> (Vec<MachineAction>, Vec<String>) {
+        (self.actions, self.settled)
+    }
+
+    fn settle(&mut self, state: &str, outcome: StepOutcome) {
+        self.outcomes.insert(state.to_owned(), outcome);
+        self.settled.push(state.to_owned());
+    }
+}
+
+/// A state that was entered. One whose branches are all done has ended at once.
+pub(super) enum Started {
+    Running(Job),
+    Ended(StateEnd),
 }
 
 impl Job {
     /// Starts a state that is not terminal.
-    pub(super) fn start(
-        state: &State,
-        workflow: &Workflow,
-        actions: &mut Vec<MachineAction>,
-    ) -> Job {
+    pub(super) fn start(state: &State, stage: &mut Stage<'_>) -> Started {
         let name = state.name.clone();
         let StateKind::Parallel(parallel) = &state.kind else {
             let (state, after) = (name.clone(), Duration::ZERO);
-            actions.push(MachineAction::Start { state, attempt: 1, after });
-            return Job::Step { state: name, attempt: 1, is_cancelled: false };
+            stage.actions.push(MachineAction::Start { state, attempt: 1, after });
+            return Started::Running(Job::Step { state: name, attempt: 1, is_cancelled: false });
         };
         let slots = parallel.max_concurrent.map_or(usize::MAX, |most| most as usize);
         let mut group = Group {
@@ -68,8 +94,11 @@ impl Job {
             is_decided: false,
             is_cancelled: false,
         };
-        group.fill(workflow, actions);
-        Job::Group(group)
+        group.fill(stage);
+        if group.running.is_empty() {
+            return Started::Ended(group.end(stage));
+        }
+        Started::Running(Job::Group(group))
     }
 
     /// Handles the end of one of the job's steps; returns `Some` once the whole job has ended.
@@ -83,7 +112,7 @@ impl Job {
             Job::Step { attempt, is_cancelled, .. } => {
                 let state = stage.workflow.state(name)?;
                 let status = outcome.status;
-                stage.outcomes.insert(name.to_owned(), outcome);
+                stage.settle(name, outcome);
                 let may_go_on = !*is_cancelled && *attempt < state.retry.max_attempts;
                 if may_go_on && is_worth_another(status) {
                     let after = state.retry.delay(*attempt);
@@ -125,11 +154,33 @@ impl Job {
 
 impl Group {
     /// Starts as many branches as may run at once.
-    fn fill(&mut self, workflow: &Workflow, actions: &mut Vec<MachineAction>) {
+    fn fill(&mut self, stage: &mut Stage<'_>) {
         while self.running.len() < self.slots {
             let Some(name) = self.waiting.pop_front() else { break };
+            let workflow = stage.workflow;
             let Some(branch) = workflow.state(&name) else { continue };
-            self.running.push(Job::start(branch, workflow, actions));
+            let ended = if stage.done.contains(&name) {
+                Started::Ended(StateEnd { state: name, status: Status::Success, is_success: true })
+            } else {
+                Job::start(branch, stage)
+            };
+            match ended {
+                Started::Running(job) => self.running.push(job),
+                Started::Ended(end) => self.count(end, stage),
+            }
+        }
+    }
+
+    /// Counts an ended branch; cancels the others if it decides the result.
+    fn count(&mut self, end: StateEnd, stage: &mut Stage<'_>) {
+        let decides = match self.strategy {
+            Strategy::AllSucceed => !end.is_success,
+            Strategy::AnySucceed => end.is_success,
+            Strategy::BestEffort => false,
+        };
+        self.ended.push(end);
+        if decides && !self.is_decided {
+            stage.actions.extend(self.decided());
         }
     }
 
@@ -142,17 +193,9 @@ impl Group {
         let index = self.running.iter().position(|job| job.runs(name))?;
         let end = self.running[index].advance(name, outcome, stage)?;
         self.running.remove(index);
-        let decides = match self.strategy {
-            Strategy::AllSucceed => !end.is_success,
-            Strategy::AnySucceed => end.is_success,
-            Strategy::BestEffort => false,
-        };
-        self.ended.push(end);
-        if decides && !self.is_decided {
-            stage.actions.extend(self.decided());
-        }
+        self.count(end, stage);
         if !self.is_decided {
-            self.fill(stage.workflow, &mut stage.actions);
+            self.fill(stage);
         }
         if self.running.is_empty() { Some(self.end(stage)) } else { None }
     }
@@ -166,7 +209,7 @@ impl Group {
             .collect();
         let outcome =
             StepOutcome { json: Some(Value::Object(branches)), ..StepOutcome::new(status) };
-        stage.outcomes.insert(self.state.clone(), outcome);
+        stage.settle(&self.state, outcome);
         let goes_on = stage.workflow.state(&self.state);
         let goes_on = goes_on.is_some_and(|state| state.continue_on_error);
         let is_success = succeeds(status, goes_on);

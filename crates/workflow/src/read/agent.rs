@@ -34,6 +34,8 @@ const TEMPERATURES: RangeInclusive<f64> = 0.0..=2.0;
 const SHARES: RangeInclusive<f64> = 0.0..=1.0;
 const TOKENS: RangeInclusive<u32> = 1..=10_000_000;
 const TURNS: RangeInclusive<u32> = 1..=1_000;
+const TOKENS_OF_ALL_TURNS: RangeInclusive<u32> = 1..=1_000_000_000;
+const DOLLARS: RangeInclusive<f64> = 0.0..=1_000_000.0;
 
 impl<'a> Reader<'a> {
     /// `block` holds the provider and prompt, `step` the isolation; both may be the same mapping.
@@ -116,6 +118,11 @@ impl<'a> Reader<'a> {
             model: members.get("model").and_then(|node| self.word_template(node)),
             command: members.get("command").and_then(|node| self.text(node)).map(str::to_owned),
             config: members.get("config").and_then(|node| self.json_members(node)),
+            max_turns: members.get("max_turns").and_then(|node| self.count(node, TURNS)),
+            max_tokens: members
+                .get("max_tokens")
+                .and_then(|node| self.count(node, TOKENS_OF_ALL_TURNS)),
+            max_cost_usd: members.get("max_cost_usd").and_then(|node| self.number(node, DOLLARS)),
             openai: self.openai(&members),
             ..Options::default()
         };
@@ -171,9 +178,7 @@ impl<'a> Reader<'a> {
             max_completion_tokens: members
                 .get("max_completion_tokens")
                 .and_then(|node| self.count(node, TOKENS)),
-            max_tokens: members.get("max_tokens").and_then(|node| self.count(node, TOKENS)),
             stream: self.flag(members, "stream"),
-            max_turns: members.get("max_turns").and_then(|node| self.count(node, TURNS)),
         }
     }
 
@@ -223,8 +228,19 @@ impl<'a> Reader<'a> {
 
 fn option_keys(provider: Provider) -> &'static [&'static str] {
     match provider {
-        Provider::Claude | Provider::Gemini => &["model", "args", "env", "command"],
-        Provider::Codex | Provider::OpenCode => &["model", "args", "env", "command", "config"],
+        Provider::Claude | Provider::Gemini => {
+            &["model", "args", "env", "command", "max_turns", "max_tokens", "max_cost_usd"]
+        }
+        Provider::Codex | Provider::OpenCode => &[
+            "model",
+            "args",
+            "env",
+            "command",
+            "config",
+            "max_turns",
+            "max_tokens",
+            "max_cost_usd",
+        ],
         Provider::OpenAiCompatible => &[
             "api",
             "base_url",
@@ -234,9 +250,10 @@ fn option_keys(provider: Provider) -> &'static [&'static str] {
             "temperature",
             "top_p",
             "max_completion_tokens",
-            "max_tokens",
             "stream",
             "max_turns",
+            "max_tokens",
+            "max_cost_usd",
         ],
     }
 }

@@ -71,7 +71,7 @@ states:
     assert_eq!(test.transitions.len(), 2);
     let a = flow.state("a").unwrap().agent().unwrap();
     assert_eq!(a.provider, Provider::OpenAiCompatible);
-    assert_eq!((a.options.openai.max_turns, a.options.openai.stream), (Some(3), Some(false)));
+    assert_eq!((a.options.max_turns, a.options.openai.stream), (Some(3), Some(false)));
     assert_eq!(flow.inputs[1].default, Some(3.into()));
 }
 

@@ -365,3 +365,34 @@ fn steps_are_resolved_with_the_values_of_now() {
     begin(&mut run);
     assert!(run.resolve("a").unwrap_err().message.contains("NUL"));
 }
+
+#[test]
+fn a_resumed_run_begins_where_the_earlier_one_stopped() {
+    let text = with_states(&format!(
+        "  initial: a\n{}{}{}{}",
+        step("a", "on_success: both"),
+        "  both: {type: parallel, parallel: [left, right], on_success: done}\n",
+        step("left", "retry: {max_attempts: 1}"),
+        "  right: {type: step, command: \"echo {{.states.a.Output}}\"}\n",
+    ));
+    let outcomes = || {
+        let said = StepOutcome { output: "said before".to_owned(), ..StepOutcome::new(OK) };
+        [("a".to_owned(), said)].into_iter().collect()
+    };
+    let from = |done: &[&str]| {
+        let done = done.iter().map(|name| (*name).to_owned()).collect();
+        Resumption { at: "both".to_owned(), outcomes: outcomes(), done }
+    };
+    let mut one = machine(&text).resumed(from(&["left"]));
+    assert_eq!(begin(&mut one), ["right"]);
+    let Ok(ResolvedStep::Command { command, .. }) = one.resolve("right") else { panic!() };
+    assert!(command.contains("said before"), "{command}");
+    assert!(end(&mut one, "right", OK)[0].starts_with("success 0 in done"));
+    assert_eq!(one.take_settled(), ["right", "both"]);
+    assert_eq!(one.take_settled(), Vec::<String>::new());
+
+    let mut all = machine(&text).resumed(from(&["left", "right"]));
+    assert!(begin(&mut all)[0].starts_with("success 0 in done"));
+    let mut none = machine(&text).resumed(from(&[]));
+    assert_eq!(begin(&mut none), ["left", "right"]);
+}

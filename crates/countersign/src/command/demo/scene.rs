@@ -37,6 +37,7 @@ impl Run {
             message: None,
             exit_code: None,
             trace_id: None,
+            resumed_from: None,
         };
         let store = gateway.store().clone();
         kept(&store, move |store| store.state().begin_run(&run)).await?;

@@ -44,7 +44,7 @@ pub(super) async fn show(
     }
     match format {
         RunFormat::Quiet => Ok(()),
-        RunFormat::Json => {
+        RunFormat::Json | RunFormat::Jsonl => {
             output::line(&output::pretty(&Plan { workflow: &workflow.name, steps: &steps }))
         }
         RunFormat::Text => {

@@ -16,7 +16,7 @@ async fn the_responses_api_works_like_chat_completions() {
         let ran = run_with(turns, |step, _| {
             step["options"]["api"] = json!("responses");
             step["options"]["stream"] = json!(stream);
-            step["options"]["max_tokens"] = json!(700);
+            step["options"]["max_completion_tokens"] = json!(700);
             step["system_prompt"] = json!("be brief");
         })
         .await;
@@ -146,25 +146,24 @@ async fn reasoning_and_signatures_go_back_with_the_calls() {
 
 /// Values of headers are secrets: they appear in no output, however the server repeats them.
 #[tokio::test]
-async fn further_headers_and_max_tokens_are_sent() {
+async fn further_headers_are_sent_and_a_limit_under_the_name_that_the_server_knows() {
     let secret = "header-secret-0815-zanzibar";
-    let refused = ModelAnswer::status(400, &json!({"error": {"message": secret}}).to_string());
-    let turns = [say(&format!("you sent {secret}")), Turn::Raw(refused)];
+    let unknown = json!({"error": {"message": "extra fields: body.max_completion_tokens"}});
+    let unknown = Turn::Raw(ModelAnswer::status(422, &unknown.to_string()));
     let call = Turn::Call(vec![ModelCall::ours("Read", json!({"path": "a.txt"}))]);
-    let all = std::iter::once(call).chain(turns);
+    let all = [unknown, call, say(&format!("you sent {secret}"))];
     let ran = run_with(all, |step, _| {
         step["options"]["headers"] = json!({"X-Title": "mine", "api-key": secret});
-        step["options"]["max_tokens"] = json!(9);
+        step["options"]["max_completion_tokens"] = json!(9);
     })
     .await;
     assert_eq!(ran.step["output"], "you sent [redacted]", "{}", ran.words);
-    for request in ran.stage.model.turns() {
+    for (number, request) in ran.stage.model.turns().iter().enumerate() {
         let header = |name: &str| request.headers.get(name).map(String::as_str);
         assert_eq!((header("x-title"), header("api-key")), (Some("mine"), Some(secret)));
-        assert_eq!(
-            (&request.body["max_tokens"], &request.body["max_completion_tokens"]),
-            (&json!(9), &Value::Null)
-        );
+        let limits = (&request.body["max_completion_tokens"], &request.body["max_tokens"]);
+        let (sent, absent) = (&json!(9), &Value::Null);
+        assert_eq!(limits, if number == 0 { (sent, absent) } else { (absent, sent) });
     }
     assert!(!ran.words.contains(secret), "{}", ran.words);
     let refused = ModelAnswer::status(400, &json!({"error": {"message": secret}}).to_string());

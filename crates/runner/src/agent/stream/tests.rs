@@ -1,7 +1,9 @@
 //! Output of the real programs with the scripted model, and lines that no program printed.
 
 use super::*;
-use crate::agent::report::{Cause, ERROR_BYTES_MAX, ERRORS_MAX, NATIVE_CALLS_MAX, TEXT_BYTES_MAX};
+use crate::agent::report::{
+    Cause, ERROR_BYTES_MAX, ERRORS_MAX, NATIVE_CALLS_MAX, TEXT_BYTES_MAX, WorkUsage,
+};
 
 const CLAUDE: &str = include_str!("../fixtures/claude.jsonl");
 const CLAUDE_FAILS: &str = include_str!("../fixtures/claude-fails.jsonl");
@@ -167,7 +169,9 @@ fn tools_of_other_servers_and_unknown_items_are_native() {
         ),
     ] {
         let native = AgentEvent::Native { id: "1".to_owned(), name: name.to_owned() };
-        assert_eq!(read(provider, line).0, [native], "{line}");
+        let mut found = read(provider, line).0;
+        found.retain(|event| !matches!(event, AgentEvent::Usage(_)));
+        assert_eq!(found, [native], "{line}");
     }
     let reader = r#"{"type":"item.started","item":{"id":"1","type":"mcp_tool_call","server":"codex","tool":"list_mcp_resources"}}"#;
     assert_eq!(read(Provider::Codex, reader).0, []);
@@ -192,4 +196,38 @@ fn the_report_is_bounded() {
     assert_eq!(report.native.len(), NATIVE_CALLS_MAX);
     assert_eq!(report.errors.len(), ERRORS_MAX);
     assert!(report.errors.iter().all(|words| words.len() == ERROR_BYTES_MAX));
+}
+
+/// The limits of a step rely on these numbers.
+#[test]
+fn the_work_so_far_is_reported_as_it_grows() {
+    for (provider, output, turns) in [
+        (Provider::Claude, CLAUDE, 3),
+        (Provider::Gemini, GEMINI, 3),
+        (Provider::Codex, CODEX, 2),
+        (Provider::OpenCode, OPENCODE, 3),
+    ] {
+        let (events, report) = read(provider, output);
+        let usages: Vec<WorkUsage> = events
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::Usage(usage) => Some(*usage),
+                _ => None,
+            })
+            .collect();
+        let last = usages.last().unwrap();
+        assert_eq!(last.turns, turns, "{provider:?}");
+        assert_eq!(last.tokens, report.unwrap().tokens.map(|it| it.total), "{provider:?}");
+        assert!(usages.is_sorted_by_key(|usage| (usage.turns, usage.tokens)), "{usages:?}");
+    }
+    let first = |provider, output| {
+        let (events, _) = read(provider, output);
+        events.into_iter().find_map(|event| match event {
+            AgentEvent::Usage(usage) => Some(usage),
+            _ => None,
+        })
+    };
+    let early = |tokens, cost_usd| Some(WorkUsage { turns: 1, tokens, cost_usd });
+    assert_eq!(first(Provider::Claude, CLAUDE), early(Some(15), None), "before the first call");
+    assert_eq!(first(Provider::Gemini, GEMINI), early(None, None));
 }
