@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
@@ -49,6 +50,7 @@ pub(crate) async fn make(
         session: None,
         request_id: Some(request_id.0),
         surface,
+        method: Method::ToolCall,
         tool: parsed.tool,
         arguments: parsed.arguments,
         declared: Declared::Variant(class, Box::new(parsed.declaration)),

@@ -3,6 +3,7 @@
 
 mod indexes;
 mod listing;
+mod offer;
 mod plans;
 mod recent;
 mod server;
@@ -18,6 +19,7 @@ use crate::tool::{Tool, ToolName};
 
 use indexes::Indexes;
 pub use listing::Listing;
+pub use offer::{ListedItem, ServerOffer};
 pub use plans::{PlanSource, ToolPlan};
 use recent::Recent;
 use server::NEAR_MAX;

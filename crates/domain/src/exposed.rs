@@ -55,7 +55,7 @@ impl ExposedTools {
                 definitions.push(renamed(tool, &name));
             }
         }
-        let list = tools_list(definitions.iter().map(String::as_str));
+        let list = list_response("tools", definitions.iter().map(String::as_str));
         ExposedTools { list, by_name }
     }
 
@@ -64,9 +64,12 @@ impl ExposedTools {
     }
 }
 
-/// Returns `{"tools":[…]}` from definitions that are already JSON.
-pub(crate) fn tools_list<'a>(definitions: impl Iterator<Item = &'a str>) -> Box<RawValue> {
-    let mut text = String::from(r#"{"tools":["#);
+/// Returns `{"tools":[…]}`, or another list, from definitions that are already JSON.
+pub(crate) fn list_response<'a>(
+    member: &str,
+    definitions: impl Iterator<Item = &'a str>,
+) -> Box<RawValue> {
+    let mut text = format!(r#"{{"{member}":["#);
     for (index, definition) in definitions.enumerate() {
         if index > 0 {
             text.push(',');

@@ -12,6 +12,7 @@ pub mod duration;
 pub mod exposed;
 pub mod intent;
 pub mod ledger;
+pub mod method;
 pub mod near;
 pub mod policy;
 pub mod refusal;

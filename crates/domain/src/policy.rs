@@ -10,23 +10,36 @@ use serde_json::json;
 use crate::caller::{Caller, TokenSurface};
 use crate::code::Code;
 use crate::intent::{self, Declaration, Intent};
+use crate::method::SubjectItem;
 use crate::near;
 use crate::refusal::Refusal;
 use crate::schema::SchemaVerdict;
 use crate::tool::{Class, Hints, ToolName};
 
 pub use addressee::Addressee;
-pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
+pub use lock::{
+    ApprovalState, Lock, LockStatus, ServerRules, blocked, blocked_request, lock, subject_lock,
+};
 pub use permission::{Obstacle, permits};
 
 /// The requested call.
 pub struct Call<'a> {
+    /// The tool, or the method of another request.
     pub tool: &'a ToolName,
+    pub request: Requested<'a>,
     /// `None` for surfaces that tokens do not cover (`wrap`, REST, the command line).
     pub surface: Option<TokenSurface>,
     /// The addressee of a refusal.
     pub addressee: Addressee,
     pub declared: IntentClaim<'a>,
+}
+
+/// The kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requested<'a> {
+    Tool,
+    /// Another method, and what it is about.
+    Method(Option<SubjectItem<'a>>),
 }
 
 /// The caller's declaration, on surfaces that carry an intent.
@@ -199,7 +212,12 @@ fn check_hints(
 fn check_lock(call: &Call<'_>, lock: Lock) -> Result<(), Refusal> {
     match lock {
         Lock::Callable => Ok(()),
-        Lock::Locked(status) => Err(blocked(call.tool, status, call.addressee)),
+        Lock::Locked(status) => Err(match call.request {
+            Requested::Tool => blocked(call.tool, status, call.addressee),
+            Requested::Method(subject) => {
+                blocked_request(call.tool, subject, status, call.addressee)
+            }
+        }),
     }
 }
 
@@ -271,7 +289,16 @@ mod tests {
         };
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
-        decide(&Call { tool: &tool, surface: None, addressee: Addressee::Person, declared }, &facts)
+        decide(
+            &Call {
+                tool: &tool,
+                request: Requested::Tool,
+                surface: None,
+                addressee: Addressee::Person,
+                declared,
+            },
+            &facts,
+        )
     }
 
     fn word(verdict: Verdict) -> String {
@@ -328,7 +355,14 @@ mod tests {
         let decided = |variant, declared, lock| {
             let declaration = Declaration::of(declared);
             let declared = IntentClaim::Variant(variant, &declaration);
-            let call = Call { tool: &tool, surface: None, addressee: Addressee::Person, declared };
+            let call = Call {
+                tool: &tool,
+                request: Requested::Tool,
+                request: Requested::Tool,
+                surface: None,
+                addressee: Addressee::Person,
+                declared,
+            };
             let arguments = SchemaVerdict::Faulty(Refusal::invalid_arguments("bad"));
             let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
@@ -352,7 +386,14 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(Class::Read);
         let declared = IntentClaim::Variant(Class::Read, &declaration);
-        let call = Call { tool: &tool, surface: None, addressee: Addressee::Person, declared };
+        let call = Call {
+            tool: &tool,
+            request: Requested::Tool,
+            request: Requested::Tool,
+            surface: None,
+            addressee: Addressee::Person,
+            declared,
+        };
         let found = Lookup::Tool {
             hints: DESTRUCTIVE,
             lock: Lock::Callable,
@@ -373,6 +414,7 @@ mod tests {
         let refused = |found| {
             let call = Call {
                 tool: &tool,
+                request: Requested::Tool,
                 surface: None,
                 addressee: Addressee::Person,
                 declared: IntentClaim::Nothing,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use domain::Caller;
+use domain::method::Method;
 use domain::tool::Class;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -63,6 +64,7 @@ fn call(caller: &Arc<Caller>, parameters: &Raw) -> Call {
         session: None,
         request_id: None,
         surface: Surface::Discovery,
+        method: Method::ToolCall,
         tool: parsed.tool,
         arguments: parsed.arguments,
         declared: Declared::Variant(Class::Read, Box::new(parsed.declaration)),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use domain::Caller;
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -81,6 +82,7 @@ fn call() -> Call {
         session: None,
         request_id: None,
         surface: Surface::Passthrough,
+        method: Method::ToolCall,
         tool: ToolName { server: "server".to_owned(), tool: "tool".to_owned() },
         arguments: Object::empty(),
         declared: Declared::Nothing,

@@ -72,11 +72,15 @@ impl View {
             View::Profile(name) => Some(name.clone()),
             View::Discovery | View::All | View::Server(_) => None,
         };
-        let session = Session::new(gateway.clone(), caller.clone(), profile);
+        let session = || Session::new(gateway.clone(), caller.clone(), profile);
         match self {
-            View::Discovery | View::Profile(_) => Arc::new(Discovery::new(session)),
-            View::All => Passthrough::all(session),
-            View::Server(name) => Passthrough::server(session, name.as_str().into()),
+            View::Discovery | View::Profile(_) => Arc::new(Discovery::new(session())),
+            View::All => Passthrough::all(session()),
+            View::Server(name) => {
+                let name: Arc<str> = name.as_str().into();
+                let session = Session::on_server(gateway.clone(), caller.clone(), name.clone());
+                Passthrough::server(session, name)
+            }
         }
     }
 }

@@ -32,7 +32,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::{Caller, Catalog};
 use futures_util::future::join_all;
 use mcp::handshake::Welcome;
-use provider::{CallContext, ToolProvider, TraceContext, Tracer};
+use mcp::message::{Notification, Raw, Request};
+use provider::{CallContext, ProviderError, ToolProvider, TraceContext, Tracer};
 use store::state::TokenRecord;
 use store::{Store, StoreError};
 use tokio::sync::watch;
@@ -55,7 +56,7 @@ use crate::plan::{Plan, PlannedServers};
 use crate::program::ProgramVersion;
 use crate::registry::Registry;
 use crate::span::{RequestOrigin, RequestSpan};
-use crate::spec::{ChildCommand, ServerSpec};
+use crate::spec::{ChildCommand, ServerEndpoint, ServerSpec};
 use crate::upstream::{SessionKey, Upstream};
 
 /// A handle to the gate; clones refer to the same gate.
@@ -330,6 +331,41 @@ impl Gateway {
         {
             tracing::debug!(server, %error, "cannot open the client's own connection");
         }
+    }
+
+    /// Passes a request that is not recorded to a server, on the connection of the session.
+    pub(crate) async fn pass(
+        &self,
+        client: SessionKey<'_>,
+        server: &str,
+        ctx: &CallContext,
+        request: Request,
+    ) -> Result<Raw, ProviderError> {
+        match self.shared.registry.upstream(server) {
+            Some(upstream) => upstream.pass(client, ctx, request).await,
+            None => Err(ProviderError::Unavailable("it was removed".to_owned())),
+        }
+    }
+
+    /// Passes a notification to every server with a connection of the session's own.
+    pub(crate) async fn tell_own(&self, session: &str, notification: &Notification) {
+        for upstream in self.shared.registry.upstreams() {
+            upstream.tell_own(session, notification.clone()).await;
+        }
+    }
+
+    /// Reports whether this is a server that speaks the protocol, rather than tools of our own or a
+    /// plugin.
+    pub(crate) fn is_mcp(&self, server: &str) -> bool {
+        let upstream = self.shared.registry.upstream(server);
+        upstream.is_some_and(|upstream| match upstream.spec().endpoint {
+            ServerEndpoint::Plugin(_) => false,
+            ServerEndpoint::Stdio(_)
+            | ServerEndpoint::Http { .. }
+            | ServerEndpoint::Sse
+            | ServerEndpoint::WithoutSecrets(_)
+            | ServerEndpoint::Embedded(_) => true,
+        })
     }
 
     /// Returns the catalog a session sees: its own connections' lists replace the shared ones.

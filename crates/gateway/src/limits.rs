@@ -9,6 +9,19 @@ pub(crate) const PROGRESS_WAITING_MAX: usize = 64;
 /// Bytes of one progress notification; larger ones are dropped too.
 pub(crate) const PROGRESS_BYTES_MAX: usize = 16 * 1024;
 
+/// Notifications of a server on their way to one client; more are dropped, as a slow client would
+/// otherwise hold them all.
+pub(crate) const NOTICES_WAITING_MAX: usize = 64;
+
+/// A larger notification is data, and does not pass.
+pub(crate) const NOTICE_BYTES_MAX: usize = 64 * 1024;
+
+/// Resources of one server that a client is subscribed to.
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 256;
+
+/// A larger declaration of experimental capabilities or extensions is left out.
+pub(crate) const OPEN_CAPABILITY_BYTES_MAX: usize = 16 * 1024;
+
 /// A server's `serverInfo` as pass-through clients see it, and each of its names where it is cut.
 pub(crate) const SERVER_INFO_BYTES_MAX: usize = 1024;
 pub(crate) const SERVER_NAME_BYTES_MAX: usize = 256;

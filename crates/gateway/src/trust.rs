@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use domain::catalog::{Listing, PlanSource};
+use domain::catalog::{ListedItem, Listing, PlanSource, ServerOffer};
 use domain::config::AutoApprove;
 use domain::ledger::target::TargetMapping;
 use domain::policy::ApprovalState;
@@ -20,6 +20,7 @@ use domain::trust::{
 use jiff::Timestamp;
 use mcp::message::{Raw, raw};
 use mcp::object::ObjectMembers;
+use serde_json::value::RawValue;
 use store::state::{Definition, ItemChange, ServerItem};
 use store::{Store, StoreError};
 
@@ -44,6 +45,8 @@ pub(crate) struct Offer {
 pub(crate) struct Extras {
     pub(crate) instructions: Option<String>,
     pub(crate) lists: Vec<ItemList>,
+    /// The number of times the server announced other resources.
+    pub(crate) resources_changed: u64,
 }
 
 /// All prompts or all templates of a server, each as the JSON that was sent.
@@ -58,7 +61,9 @@ impl PartialEq for Extras {
         fn texts(extras: &Extras) -> impl Iterator<Item = &str> {
             extras.lists.iter().flat_map(|list| &list.items).map(|item| item.get())
         }
-        self.instructions == other.instructions && texts(self).eq(texts(other))
+        self.instructions == other.instructions
+            && self.resources_changed == other.resources_changed
+            && texts(self).eq(texts(other))
     }
 }
 
@@ -172,6 +177,10 @@ impl Reviewer {
             Err(error) => {
                 tracing::error!(%server, "cannot read approvals, so its tools are locked: {error}");
                 let listing = self.listing(offer.tools, offer.info, |_| ApprovalState::Unknown);
+                let items = items(&offer.extras);
+                let locked = items.iter().filter_map(|item| item.reviewed(ApprovalState::Unknown));
+                let locked = ServerOffer::new(locked.collect(), offer.extras.resources_changed);
+                let listing = listing.with_offer(locked).map_or(listing, Arc::new);
                 Review { listing, instructions: None, is_kept: false }
             }
         }
@@ -311,6 +320,17 @@ struct OfferedItem<'a> {
     kind: ItemKind,
     name: String,
     text: &'a str,
+    /// The same as JSON, unless it is plain text.
+    listed: Option<&'a Raw>,
+}
+
+impl OfferedItem<'_> {
+    /// Returns the item as clients may be shown it; `None` for instructions.
+    fn reviewed(&self, approval: ApprovalState) -> Option<ListedItem> {
+        let (kind, name) = (self.kind, self.name.clone());
+        let definition = self.listed?.clone();
+        Some(ListedItem { kind, name, definition, approval })
+    }
 }
 
 /// Returns every item besides the tools, with its name. An item without a name cannot be
@@ -320,10 +340,12 @@ fn items(extras: &Extras) -> Vec<OfferedItem<'_>> {
         kind: ItemKind::Instructions,
         name: INSTRUCTIONS.to_owned(),
         text,
+        listed: None,
     });
     let listed = extras.lists.iter().flat_map(|ItemList { kind, items }| {
         items.iter().filter_map(|item| {
-            Some(OfferedItem { kind: *kind, name: name(*kind, item)?, text: item.get() })
+            let (name, text) = (name(*kind, item)?, item.get());
+            Some(OfferedItem { kind: *kind, name, text, listed: Some(item) })
         })
     });
     instructions.into_iter().chain(listed).collect()
@@ -339,6 +361,17 @@ fn name(kind: ItemKind, item: &Raw) -> Option<String> {
 }
 
 impl Extras {
+    /// Returns the items of a list that was reviewed before.
+    pub(crate) fn of_listing(listing: &Listing) -> Extras {
+        let Some(offer) = listing.offer() else { return Extras::default() };
+        let lists = [ItemKind::Prompt, ItemKind::Template].map(|kind| {
+            let items = offer.items().iter().filter(|item| item.kind == kind);
+            ItemList { kind, items: items.map(|item| item.definition.clone()).collect() }
+        });
+        let resources_changed = offer.resources_changed();
+        Extras { instructions: None, lists: lists.into(), resources_changed }
+    }
+
     /// Leaves out the items that exceed the bounds of a definition, and logs why.
     pub(crate) fn bounded(mut self, server: &str) -> Extras {
         let size = self.instructions.as_ref().map_or(0, String::len);
@@ -436,8 +469,12 @@ impl<'a> Comparison<'a> {
             })
             .collect();
         let items = items(&offer.extras);
-        for OfferedItem { kind, name, text } in &items {
-            changed.extend(self.change(*kind, name, text, self.fate(*kind, name, text)));
+        let mut reviewed = self.unlisted(&offer.extras);
+        for item in &items {
+            let OfferedItem { kind, name, text, .. } = item;
+            let fate = self.fate(*kind, name, text);
+            changed.extend(self.change(*kind, name, text, fate));
+            reviewed.extend(item.reviewed(fate.approval()));
         }
         announcement::announce(reviewer, &listing, &changed);
         let is_kept = self.keep(reviewer, &changed, |item| match ItemKind::parse(&item.kind) {
@@ -450,7 +487,28 @@ impl<'a> Comparison<'a> {
             fate.approval() == ApprovalState::Approved
         });
         let instructions = instructions.map(Into::into);
+        let reviewed = ServerOffer::new(reviewed, offer.extras.resources_changed);
+        let listing = listing.with_offer(reviewed).map_or_else(|| listing.clone(), Arc::new);
         Review { listing, instructions, is_kept }
+    }
+
+    /// Returns the approved items of lists that could not be fetched: the last known ones apply.
+    fn unlisted(&self, extras: &Extras) -> Vec<ListedItem> {
+        let kinds = [ItemKind::Prompt, ItemKind::Template].into_iter();
+        let missing = kinds.filter(|kind| !extras.has(*kind));
+        let known = missing.filter_map(|kind| Some((kind, self.known.by_kind.get(&kind)?)));
+        let mut items: Vec<ListedItem> = known
+            .flat_map(|(kind, items)| items.values().map(move |item| (kind, item)))
+            .filter(|(_, item)| item.listed && item.pending.is_none())
+            .filter_map(|(kind, item)| {
+                let definition =
+                    RawValue::from_string(item.approved.as_ref()?.text.clone()).ok()?;
+                let (name, approval) = (item.name.clone(), ApprovalState::Approved);
+                Some(ListedItem { kind, name, definition, approval })
+            })
+            .collect();
+        items.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        items
     }
 
     fn fate(&self, kind: ItemKind, name: &str, text: &str) -> Fate {

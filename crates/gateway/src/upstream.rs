@@ -3,7 +3,9 @@
 
 mod connection;
 mod driver;
+mod exchange;
 mod link;
+mod listeners;
 mod own;
 mod pace;
 mod refused_questions;
@@ -17,17 +19,18 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::Listing;
 use domain::ledger::redaction::LineRedaction;
+use domain::method::Method;
 use domain::upstream::UpstreamState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use mcp::ErrorObject;
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
-use mcp::message::{Raw, to_raw};
-use mcp::peer::{Ask, RequestError};
+use mcp::message::{Notification, Raw, Request};
+use mcp::peer::Ask;
 use provider::{
     Call, CallContext, ProviderError, Reply, Surface, ToolProvider, TraceContext, Tracer,
 };
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use store::Store;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -38,12 +41,14 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::catalogs::Publisher;
 use crate::fairness::{CallSlot, CallSlots};
 use crate::place::ServerPlace;
-use crate::span::{self, UpstreamSpan};
+use crate::span::UpstreamSpan;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
 use crate::upstream::driver::{Driver, DriverCommand, Wiring};
+use crate::upstream::exchange::{Carrier, provider_error};
 use crate::upstream::link::LinkHandle;
-use crate::upstream::own::OwnConnections;
+use crate::upstream::listeners::{Lane, Listeners};
+use crate::upstream::own::{OwnConnections, OwnSurroundings};
 use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
@@ -52,6 +57,9 @@ pub(crate) struct Upstream {
     /// The current link, shared by all clients.
     link: Arc<ArcSwapOption<LinkHandle>>,
     own: Arc<OwnConnections>,
+    listeners: Arc<Listeners>,
+    /// The response to the last handshake, which outlives its connection.
+    welcome: Arc<ArcSwapOption<Welcome>>,
     state: watch::Receiver<UpstreamState>,
     commands: mpsc::Sender<DriverCommand>,
     stderr: StderrTail,
@@ -115,18 +123,23 @@ impl Upstream {
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = redacted_tail(settings.clone());
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
-        let own = Arc::new(OwnConnections::new(
-            &spec,
-            stderr.clone(),
-            settings.clone(),
-            publisher.clone(),
-            reviewer.clone(),
-        ));
+        let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
+        let surroundings = OwnSurroundings {
+            stderr: stderr.clone(),
+            settings: settings.clone(),
+            publisher: publisher.clone(),
+            reviewer: reviewer.clone(),
+            listeners: listeners.clone(),
+        };
+        let own = Arc::new(OwnConnections::new(&spec, surroundings));
+        let welcome = Arc::new(ArcSwapOption::empty());
         let wiring = Wiring {
             publisher,
             settings: settings.clone(),
             link: link.clone(),
             own: own.clone(),
+            listeners: listeners.clone(),
+            welcome: welcome.clone(),
             state: state_sender,
             stderr: stderr.clone(),
             reviewer,
@@ -138,6 +151,8 @@ impl Upstream {
             spec,
             link,
             own,
+            listeners,
+            welcome,
             state,
             commands,
             stderr,
@@ -168,11 +183,9 @@ impl Upstream {
         self.stderr.lines()
     }
 
+    /// Returns the server's last response to the handshake.
     pub(crate) fn welcome(&self) -> Option<Arc<Welcome>> {
-        match self.link.load().as_deref()? {
-            LinkHandle::Server { welcome, .. } => Some(welcome.clone()),
-            LinkHandle::Plugin(_) => None,
-        }
+        self.welcome.load_full()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -246,6 +259,10 @@ impl Upstream {
 
     pub(crate) async fn end_session(&self, session: &str) {
         self.own.end_session(session).await;
+        let left = self.listeners.leave(session);
+        if let Some(LinkHandle::Server { peer, .. }) = self.link.load().as_deref() {
+            left.withdraw(peer.clone(), self.settings.load().connect_timeout);
+        }
     }
 
     /// Closes once the running calls have ended, or the time is up.
@@ -315,24 +332,55 @@ impl Upstream {
         let link = self.ready(ctx).await?;
         let shared = match &*link {
             LinkHandle::Server { peer, .. } => peer,
-            LinkHandle::Plugin(plugin) => return plugin.call(call, ctx).await,
+            LinkHandle::Plugin(plugin) if call.method == Method::ToolCall => {
+                return plugin.call(call, ctx).await;
+            }
+            LinkHandle::Plugin(_) => {
+                let error = ErrorObject::method_not_found(&call.tool.tool);
+                return Err(ProviderError::Protocol(error));
+            }
         };
         let own = self.own.of(SessionKey::of(call), ctx).await?;
-        let (peer, _asked) = match &own {
-            Some(own) => (own.peer()?, Some(own.side.enter(call, ctx))),
-            None => (shared.clone(), None),
+        let (carrier, _asked) = match &own {
+            Some(own) => {
+                let (peer, lane) = (own.peer()?, Lane::Own);
+                (Carrier { peer, lane }, Some(own.side.enter(call, ctx)))
+            }
+            None => (Carrier { peer: shared.clone(), lane: Lane::Shared }, None),
+        };
+        let result = self.exchange(call, ctx, &carrier, trace).await?;
+        Ok(Reply { result })
+    }
+
+    /// Sends a request that is not recorded, on the connection that the session's calls use.
+    pub(crate) async fn pass(
+        &self,
+        client: SessionKey<'_>,
+        ctx: &CallContext,
+        request: Request,
+    ) -> Result<Raw, ProviderError> {
+        let _slot = self.slot(client.token, ctx).await?;
+        let link = self.ready(ctx).await?;
+        let LinkHandle::Server { peer: shared, .. } = &*link else {
+            return Err(ProviderError::Protocol(ErrorObject::method_not_found(&request.method)));
+        };
+        let peer = match self.own.of(Some(client), ctx).await? {
+            Some(own) => own.peer()?,
+            None => shared.clone(),
         };
         let ask = Ask {
-            method: "tools/call".to_owned(),
-            params: Some(to_raw(&CallParams { call, meta: span::meta(&call.other, trace) })),
-            timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
             reason: ctx.reason.clone(),
-            progress: ctx.progress.clone(),
-            trace: span::header(trace),
+            ..Ask::new(request.method, request.params, ctx.remaining())
         };
-        let result = peer.request(ask).await.map_err(provider_error)?;
-        Ok(Reply { result })
+        peer.request(ask).await.map_err(provider_error)
+    }
+
+    /// Passes a notification to the session's own connection, if it has one.
+    pub(crate) async fn tell_own(&self, session: &str, notification: Notification) {
+        if let Some(peer) = self.own.open_peer(session) {
+            let _ = peer.notify(&notification.method, notification.params).await;
+        }
     }
 }
 
@@ -365,40 +413,5 @@ impl ToolProvider for Upstream {
             }
         }
         .boxed()
-    }
-}
-
-/// Parameters of the call; the arguments are sent as the text that was checked.
-struct CallParams<'a> {
-    call: &'a Call,
-    /// Replaces the client's `_meta`, if it must change.
-    meta: Option<Raw>,
-}
-
-impl Serialize for CallParams<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut params = serializer.serialize_map(None)?;
-        params.serialize_entry("name", &self.call.tool.tool)?;
-        if !self.call.arguments.is_absent() {
-            params.serialize_entry("arguments", self.call.arguments.text())?;
-        }
-        let is_kept = |name: &str| self.meta.is_none() || name != "_meta";
-        for (name, value) in self.call.other.iter().filter(|(name, _)| is_kept(name)) {
-            params.serialize_entry(name, value)?;
-        }
-        if let Some(meta) = &self.meta {
-            params.serialize_entry("_meta", meta)?;
-        }
-        params.end()
-    }
-}
-
-fn provider_error(error: RequestError) -> ProviderError {
-    match error {
-        RequestError::Refused(error) => ProviderError::Protocol(error),
-        RequestError::Timeout(_) => ProviderError::Timeout,
-        RequestError::Cancelled => ProviderError::Cancelled,
-        RequestError::TooLarge => ProviderError::TooLarge,
-        RequestError::Closed(closed) => ProviderError::Unavailable(closed.to_string()),
     }
 }

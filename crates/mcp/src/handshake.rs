@@ -119,6 +119,19 @@ impl Welcome {
         members.get("serverInfo").map(|info| raw(info.to_owned()))
     }
 
+    /// Returns the capabilities that the server declares, as JSON.
+    pub fn capabilities(&self) -> Option<String> {
+        let members = ObjectMembers::parse(&self.result).ok()?;
+        members.get("capabilities").map(str::to_owned)
+    }
+
+    /// Returns the server's declaration of a capability, such as `prompts`, as JSON.
+    pub fn capability(&self, name: &str) -> Option<String> {
+        let capabilities = self.capabilities()?;
+        let members: ObjectMembers<'_> = serde_json::from_str(&capabilities).ok()?;
+        members.get(name).map(str::to_owned)
+    }
+
     /// The name that the server gives itself.
     pub fn server_name(&self) -> Option<String> {
         server_name(&self.result)

@@ -104,6 +104,10 @@ pub struct RequestContext {
 /// Receives the params of each progress notification.
 pub type ProgressSink = Arc<dyn Fn(Raw) + Send + Sync>;
 
+/// Receives the notifications that the other side sends in the course of a request, where the
+/// transport shows to which request they belong; returns those that it does not take.
+pub type NoticeSink = Arc<dyn Fn(Notification) -> Option<Notification> + Send + Sync>;
+
 /// A request to the other side.
 pub struct Ask {
     pub method: String,
@@ -113,6 +117,7 @@ pub struct Ask {
     /// The reason of a cancellation, for the other side.
     pub reason: CancelReason,
     pub progress: Option<ProgressSink>,
+    pub notices: Option<NoticeSink>,
     /// Sent beside the request, if the transport has a place for it.
     pub trace: Option<Box<Trace>>,
 }
@@ -126,6 +131,7 @@ impl Ask {
             cancel: CancellationToken::new(),
             reason: CancelReason::default(),
             progress: None,
+            notices: None,
             trace: None,
         }
     }
@@ -193,6 +199,7 @@ struct Core {
 struct PendingRequest {
     answer: oneshot::Sender<Result<Raw, RequestError>>,
     progress: Option<ProgressSink>,
+    notices: Option<NoticeSink>,
 }
 
 impl Peer {
@@ -226,7 +233,8 @@ impl Peer {
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         let wants_progress = ask.progress.is_some();
-        lock(&self.core.asked).insert(id, PendingRequest { answer, progress: ask.progress });
+        let pending = PendingRequest { answer, progress: ask.progress, notices: ask.notices };
+        lock(&self.core.asked).insert(id, pending);
         let mut open = OpenRequest { peer: self, id, told: false };
         let params = with_progress_token(ask.params, wants_progress.then_some(id));
         let request = Request { id: Id::Number(id), method: ask.method, params };
@@ -293,9 +301,15 @@ impl Peer {
 
     /// Handles one message from the other side.
     pub fn receive(&self, message: Message) {
+        self.receive_within(message, None);
+    }
+
+    /// Handles one message that the other side sent in the course of a request of ours, if the
+    /// transport shows that.
+    pub(crate) fn receive_within(&self, message: Message, request: Option<&Id>) {
         match message {
             Message::Request(request) => self.run(request),
-            Message::Notification(notification) => self.hear(notification),
+            Message::Notification(notification) => self.hear(notification, request),
             Message::Response(response) => self.take_answer(response),
         }
     }
@@ -414,7 +428,7 @@ impl Peer {
         }
     }
 
-    fn hear(&self, notification: Notification) {
+    fn hear(&self, notification: Notification, within: Option<&Id>) {
         let params = notification.params.as_deref();
         match notification.method.as_str() {
             "notifications/cancelled" => {
@@ -445,7 +459,21 @@ impl Peer {
                     }
                 }
             }
-            _ => self.core.service.notification(notification, self.clone()),
+            _ => {
+                if let Some(notification) = self.offer(notification, within) {
+                    self.core.service.notification(notification, self.clone());
+                }
+            }
+        }
+    }
+
+    /// Offers a notification to the request that it belongs to; returns it if that does not take it.
+    fn offer(&self, notification: Notification, within: Option<&Id>) -> Option<Notification> {
+        let Some(Id::Number(id)) = within else { return Some(notification) };
+        let notices = lock(&self.core.asked).get(id).and_then(|asked| asked.notices.clone());
+        match notices {
+            Some(notices) => notices(notification),
+            None => Some(notification),
         }
     }
 

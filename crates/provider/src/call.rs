@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::caller::{self, Caller};
 use domain::intent::Declaration;
 use domain::json::Object;
+use domain::method::Method;
 use domain::policy::Addressee;
 use domain::tool::{Class, ToolName};
 use mcp::message::Raw;
@@ -20,11 +21,14 @@ pub struct Call {
     /// The id of the JSON-RPC or HTTP request that made the call.
     pub request_id: Option<String>,
     pub surface: Surface,
+    pub method: Method,
+    /// The tool, or for another method than `tools/call` the method itself.
     pub tool: ToolName,
-    /// Parsed once; the original text is forwarded.
+    /// The arguments of a tool, or the params of another method without `_meta`. Parsed once; the
+    /// original text is forwarded.
     pub arguments: Object,
     pub declared: Declared,
-    /// Members of the request's params other than `name` and `arguments`, forwarded unchanged.
+    /// The other members of the request's params, forwarded unchanged.
     pub other: Vec<(String, Raw)>,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use mcp::message::Raw;
-use mcp::peer::{CancelReason, RequestError};
+use mcp::message::{Notification, Raw};
+use mcp::peer::{CancelReason, NoticeSink, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +21,9 @@ pub struct CallContext {
     /// Receives the params of `notifications/progress`; absent when the client did not request
     /// progress.
     pub progress: Option<Sink>,
-    /// Receives the params of `notifications/message`; absent when the client does not accept logs.
-    pub log: Option<Sink>,
+    /// Receives notifications of the server that belong to the call, such as log messages, and
+    /// returns those that it does not take; absent when the client gets none.
+    pub notices: Option<NoticeSink>,
     /// Handles sampling, elicitation and roots; absent when there is no client to ask.
     pub ask_client: Option<Arc<dyn AskClient>>,
     pub trace: TraceContext,
@@ -43,8 +44,15 @@ pub trait AskClient: Send + Sync {
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>>;
 
-    /// Returns a handle to the same client for `roots/list` after the call has ended. The handle does
-    /// not keep the client's session alive.
+    /// Reports whether the client is connected to this server alone and may still see it, so that
+    /// it gets the server's own notifications and requests.
+    fn hears(&self, server: &str) -> bool;
+
+    /// Passes a server's notification on, if the client hears that server.
+    fn tell<'a>(&'a self, server: &'a str, notification: Notification) -> BoxFuture<'a, ()>;
+
+    /// Returns a handle to the same client for `roots/list` and notifications after the call has
+    /// ended. The handle does not keep the client's session alive.
     fn between_calls(&self) -> Arc<dyn AskClient>;
 }
 
@@ -97,7 +105,7 @@ impl CallContext {
             cancel: CancellationToken::new(),
             reason: CancelReason::default(),
             progress: None,
-            log: None,
+            notices: None,
             ask_client: None,
             trace: TraceContext::default(),
         }

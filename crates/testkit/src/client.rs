@@ -23,6 +23,8 @@ pub struct Client {
     pub heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
     /// Parameters of received requests, in order.
     pub asked: tokio::sync::Mutex<mpsc::UnboundedReceiver<Value>>,
+    /// Received notifications with their params as text, in order.
+    pub notices: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 /// The client's responses to the server's requests: `(method, result)`.
@@ -32,6 +34,7 @@ pub struct ClientSide {
     answers: Mutex<Answers>,
     heard: mpsc::UnboundedSender<String>,
     asked: mpsc::UnboundedSender<Value>,
+    notices: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Client {
@@ -43,15 +46,16 @@ impl Client {
     ) -> Client {
         let (hear, heard) = mpsc::unbounded_channel();
         let (note, asked) = mpsc::unbounded_channel();
-        let answers = Mutex::new(answers);
-        let peer = connect(Arc::new(ClientSide { answers, heard: hear, asked: note }));
+        let (answers, notices) = (Mutex::new(answers), Arc::default());
+        let side = ClientSide { answers, heard: hear, asked: note, notices: Arc::clone(&notices) };
+        let peer = connect(Arc::new(side));
         let info = json!({"name": "testkit", "version": "1"});
         let welcome = handshake::initialize(&peer, &info, &to_raw(&capabilities), PATIENCE)
             .await
             .expect("the server answers initialize");
         let welcome = serde_json::from_str(welcome.result.get()).expect("the answer is JSON");
         let (heard, asked) = (tokio::sync::Mutex::new(heard), tokio::sync::Mutex::new(asked));
-        Client { peer, welcome, heard, asked }
+        Client { peer, welcome, heard, asked, notices }
     }
 
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
@@ -134,6 +138,8 @@ impl Service for ClientSide {
     }
 
     fn notification(&self, notification: Notification, _peer: Peer) {
+        let params = notification.params.as_ref().map_or("", |params| params.get());
+        self.notices.lock().unwrap().push((notification.method.clone(), params.to_owned()));
         let _ = self.heard.send(notification.method);
     }
 }

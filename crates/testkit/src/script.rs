@@ -1,6 +1,8 @@
 //! A scripted MCP server. Its tools are given as definitions. A member `x-do` in one defines the
 //! effect of a call and, like every unknown member, must pass through the gate unchanged. A tool
-//! with `x-needs` is listed only for clients that declared that capability.
+//! with `x-needs` is listed only for clients that declared that capability. Prompts, templates and
+//! resources are given as definitions too; every request that is not about lists or tools is answered
+//! with the params that arrived.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,11 +33,15 @@ pub struct Script {
     at_work: Arc<AtomicUsize>,
     /// The capabilities that the client declared.
     capabilities: Arc<Mutex<Value>>,
+    /// The whole script, for what it offers besides tools.
+    offer: Arc<Mutex<Value>>,
 }
 
 impl Script {
     /// Reads `script`: an array of tool definitions, or an object with `tools` and optionally
-    /// `list`, which replaces the plain listing, and `instructions`.
+    /// `list`, which replaces the plain listing, `instructions`, the lists `prompts`, `templates` and
+    /// `resources`, two to a page, further `capabilities`, and `heard`, the file that gets a line for
+    /// every other message of the client.
     pub fn new(script: Value) -> Script {
         let listing = Arc::new(Listing::read(&script["list"]));
         let read = Script {
@@ -45,6 +51,7 @@ impl Script {
             listing,
             at_work: Arc::default(),
             capabilities: Arc::default(),
+            offer: Arc::default(),
         };
         read.take(&script);
         read
@@ -60,6 +67,61 @@ impl Script {
         let tools = script.as_array().or_else(|| script["tools"].as_array());
         *self.tools.lock().unwrap() = tools.cloned().unwrap_or_default();
         *self.instructions.lock().unwrap() = script["instructions"].as_str().map(str::to_owned);
+        *self.offer.lock().unwrap() = script.clone();
+    }
+
+    /// Returns the capabilities for what the script offers.
+    fn declared(&self) -> Raw {
+        let offer = self.offer.lock().unwrap();
+        let mut declared = json!({"tools": {"listChanged": true}});
+        if offer.get("prompts").is_some() {
+            declared["prompts"] = json!({"x-number": 1});
+        }
+        if offer.get("templates").is_some() || offer.get("resources").is_some() {
+            declared["resources"] = json!({"subscribe": true});
+        }
+        for (name, capability) in offer["capabilities"].as_object().into_iter().flatten() {
+            declared[name] = capability.clone();
+        }
+        to_raw(&declared)
+    }
+
+    /// Returns a page of a list besides the tools.
+    fn page(
+        &self,
+        request: &Request,
+        from: &str,
+        member: &'static str,
+    ) -> Result<Raw, ErrorObject> {
+        let offer = self.offer.lock().unwrap();
+        let Some(items) = offer[from].as_array() else {
+            return Err(ErrorObject::method_not_found(&request.method));
+        };
+        let params: Value = request.params()?;
+        let start = params["cursor"].as_str().map_or(0, |cursor| cursor.parse().expect("ours"));
+        let end = items.len().min(start + 2);
+        let mut page = ObjectMembers::default();
+        let definitions: Vec<String> = items[start..end]
+            .iter()
+            .map(|item| item["x-text"].as_str().map_or_else(|| item.to_string(), str::to_owned))
+            .collect();
+        page.set(member, format!("[{}]", definitions.join(",")));
+        if end < items.len() {
+            page.set("nextCursor", format!("\"{end}\""));
+        }
+        page.set("x-page", "1E0");
+        Ok(page.write())
+    }
+
+    /// Writes a message of the client to the file `heard`.
+    fn hear(&self, method: &str, params: Option<&Raw>) {
+        let offer = self.offer.lock().unwrap();
+        if let Some(path) = offer["heard"].as_str() {
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let file = file.as_mut().expect("the file can be opened");
+            let line = format!("{method} {}\n", params.map_or("-", |params| params.get()));
+            file.write_all(line.as_bytes()).expect("the file can be written");
+        }
     }
 
     pub fn set_tools(&self, tools: Value) {
@@ -88,8 +150,7 @@ impl Script {
         }
         match request.method.as_str() {
             "initialize" => {
-                let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
-                let mut hello = ServerHello::new("scripted", "1", capabilities);
+                let mut hello = ServerHello::new("scripted", "1", self.declared());
                 hello.instructions.clone_from(&self.instructions.lock().unwrap());
                 let (client, answer) = handshake::accept(&request, &incoming.peer, &hello)?;
                 *self.capabilities.lock().unwrap() =
@@ -103,8 +164,33 @@ impl Script {
                 self.listing.answer(&request, tools).await
             }
             "tools/call" => self.call(&request, &incoming).await,
-            other => Err(ErrorObject::method_not_found(other)),
+            "prompts/list" => self.page(&request, "prompts", "prompts"),
+            "resources/list" => self.page(&request, "resources", "resources"),
+            "resources/templates/list" => self.page(&request, "templates", "resourceTemplates"),
+            other => self.other(other, &request),
         }
+    }
+
+    /// Answers a request with its params, if the script offers what it is about.
+    fn other(&self, method: &str, request: &Request) -> Result<Raw, ErrorObject> {
+        self.hear(method, request.params.as_ref());
+        let needed = match method.split_once('/') {
+            Some(("resources", _)) => "resources",
+            Some(("prompts", _)) => "prompts",
+            Some(("completion", _)) => "completions",
+            Some(("logging", _)) => "logging",
+            Some(("custom", _)) => "tools",
+            _ => return Err(ErrorObject::method_not_found(method)),
+        };
+        let declared: Value = serde_json::from_str(self.declared().get()).expect("ours");
+        if declared.get(needed).is_none() {
+            return Err(ErrorObject::method_not_found(method));
+        }
+        let mut answer = ObjectMembers::default();
+        answer.set("echo", request.params.as_ref().map_or("null", |params| params.get()));
+        answer.set("x-number", "1E2");
+        answer.set("_meta", r#"{"x-meta":1.0}"#);
+        Ok(answer.write())
     }
 
     /// Writes the arguments as a line to the file `log`, works for `ms` and until the file `until`
@@ -188,6 +274,12 @@ impl Script {
                 tokio::spawn(ask_later(what["ask_later"].clone(), incoming.peer.clone()));
                 Ok(echo(params))
             }
+            Some("notify") => {
+                for message in what["notify"].as_array().into_iter().flatten() {
+                    notify(message, &incoming.peer).await?;
+                }
+                Ok(echo(params))
+            }
             Some("die") => std::process::abort(),
             Some(other) => Err(ErrorObject::internal(format!("no such x-do: {other}"))),
         }
@@ -264,6 +356,18 @@ impl Drop for RunningCall<'_> {
     }
 }
 
+/// Sends a notification, whose params may be given as text.
+async fn notify(message: &Value, peer: &Peer) -> Result<(), ErrorObject> {
+    let params = match &message["params"] {
+        Value::Null => None,
+        Value::String(text) => Some(raw(text.clone())),
+        params => Some(to_raw(params)),
+    };
+    let method = message["method"].as_str().unwrap_or_default();
+    let told = peer.notify(method, params).await;
+    told.map_err(|error| ErrorObject::internal(error.to_string()))
+}
+
 /// Returns the received params as text, so that a test can compare bytes.
 fn echo(params: &Raw) -> Raw {
     let mut result = ObjectMembers::default();
@@ -323,5 +427,7 @@ impl Service for Script {
         self.answer(request, incoming).boxed()
     }
 
-    fn notification(&self, _notification: Notification, _peer: Peer) {}
+    fn notification(&self, notification: Notification, _peer: Peer) {
+        self.hear(&notification.method, notification.params.as_ref());
+    }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use domain::Caller;
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, Surface, ToolProvider};
 use serde_json::{Value, json};
@@ -55,6 +56,7 @@ fn call(pattern: &str, mode: &str) -> Call {
         session: None,
         request_id: None,
         surface: Surface::Cli,
+        method: Method::ToolCall,
         tool: ToolName { server: "workspace".to_owned(), tool: "Grep".to_owned() },
         arguments: Object::parse(&arguments).unwrap().unwrap(),
         declared: Declared::Nothing,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use domain::Caller;
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use mcp::child::StderrTail;
 use plugin_sdk::protocol::ExecuteRequest;
@@ -34,6 +35,7 @@ fn call(arguments: &str) -> Call {
         session: None,
         request_id: None,
         surface: Surface::Cli,
+        method: Method::ToolCall,
         tool: ToolName { server: "echo".to_owned(), tool: "echo_echo".to_owned() },
         arguments: Object::parse(arguments).unwrap().unwrap(),
         declared: Declared::Nothing,

@@ -8,6 +8,7 @@ use axum::{Extension, Json};
 use domain::Caller;
 use domain::json::Object;
 use domain::ledger::target::TargetBasis;
+use domain::method::Method;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
 use gateway::ExplainedTouches;
@@ -57,6 +58,7 @@ fn call(tool: ToolName, arguments: Object, request_id: String) -> Call {
         session: None,
         request_id: Some(request_id),
         surface: Surface::Rest,
+        method: Method::ToolCall,
         tool,
         arguments,
         declared: Declared::Nothing,

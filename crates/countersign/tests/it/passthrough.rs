@@ -146,7 +146,7 @@ async fn a_real_server_is_seen_as_it_is() {
 }
 
 /// Connects a client to the server itself, without a gate.
-async fn direct(dir: &Path, entry: &Value) -> Client {
+pub(crate) async fn direct(dir: &Path, entry: &Value) -> Client {
     let args = entry["args"].as_array().cloned().unwrap_or_default();
     let child = command(Path::new(entry["command"].as_str().unwrap()), dir)
         .args(args.iter().map(|arg| arg.as_str().unwrap()))

@@ -72,6 +72,7 @@ async fn progress_comes_under_the_clients_own_token() {
             timeout: PATIENCE,
             cancel: CancellationToken::new(),
             reason: CancelReason::default(),
+            notices: None,
             progress: Some(Arc::new(move |params| {
                 let params: Value = serde_json::from_str(params.get()).unwrap();
                 sink.lock().unwrap().push((params["progress"].as_u64(), params["x-step"].as_u64()));

@@ -340,7 +340,52 @@ async fn a_batch_passes_message_by_message_and_is_answered_together() {
         );
         assert_eq!(of(json!(3))["error"]["code"], -32600, "{answer}");
         let home = dir.path().join("home");
-        let kept = records_when(&home, |records| records.len() == 1).await;
-        assert_eq!(kept[0]["tool"], "read", "{kept:?}");
+        let kept = records_when(&home, |records| records.len() == 2).await;
+        for tool in ["read", "notifications/x"] {
+            assert!(kept.iter().any(|record| record["tool"] == tool), "{kept:?}");
+        }
     }
+}
+
+#[tokio::test]
+async fn everything_besides_tools_passes_unchanged_and_is_recorded() {
+    let dir = TempDir::new().unwrap();
+    let script = json!({"tools": [], "prompts": [{"name": "p"}], "resources": [],
+        "capabilities": {"completions": {}}, "heard": dir.path().join("heard")});
+    let words = words(&scripted(dir.path(), "s", &script));
+    let mut plain = direct(dir.path(), &words);
+    let mut wrap = wrapped(dir.path(), "s", &words);
+    assert_eq!(wrap.greet().await, plain.greet().await);
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":"a","method":"prompts/list"}"#,
+        r#"{"jsonrpc":"2.0","x":1E2,"id":"b","method":"prompts/get","params":{ "name":"p","n":1E2}}"#,
+        r#"{"jsonrpc":"2.0","id":"c","method":"resources/read","params":{"uri":"memo://a"}}"#,
+        r#"{"jsonrpc":"2.0","id":"d","method":"custom/own","params":{"n":0.10}}"#,
+        r#"{"jsonrpc":"2.0","id":"e","method":"logging/setLevel","params":{"level":"info"}}"#,
+    ];
+    for (line, id) in lines.into_iter().zip(["a", "b", "c", "d", "e"]) {
+        wrap.say(line).await;
+        plain.say(line).await;
+        assert_eq!(wrap.answer(id).await, plain.answer(id).await, "{line}");
+    }
+    wrap.say(r#"{"jsonrpc":"2.0","id":"f","method":"prompts/get","params":{"name":[1]}}"#).await;
+    assert!(wrap.answer("f").await.contains("-32602"));
+    wrap.say(r#"{"jsonrpc":"2.0","method":"notifications/custom/own","params":{"n":1E2}}"#).await;
+    let home = home(&dir);
+    let records = records_when(&home, |records| records.len() == 5).await;
+    let found: Vec<String> = records
+        .iter()
+        .map(|record| format!("{} {}", record["tool"], record["effective_class"]).replace('"', ""))
+        .collect();
+    let expected = [
+        "prompts/get read",
+        "resources/read read",
+        "custom/own write",
+        "logging/setLevel read",
+        "notifications/custom/own write",
+    ];
+    assert_eq!(found, expected);
+    assert!(!whole_chains(&home).is_empty());
+    let heard = std::fs::read_to_string(dir.path().join("heard")).unwrap();
+    assert!(heard.contains(r#"notifications/custom/own {"n":1E2}"#), "{heard}");
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
+use super::offer::ServerOffer;
 use super::plans::{PlanSource, ToolPlan, ToolPlans};
 use crate::document::Shortlist;
 use crate::policy::ApprovalState;
@@ -29,6 +30,8 @@ pub struct Listing {
     /// The fingerprint of everything that the server listed, including faulty parts.
     told: u64,
     plans: Arc<ToolPlans>,
+    /// The other items of the server; `None` if nobody reviews them.
+    offer: Option<Arc<ServerOffer>>,
 }
 
 /// Returns a hash that detects an unchanged list; it is not used for trust.
@@ -94,7 +97,7 @@ impl Listing {
         let (tools, by_name) = (self.tools.clone(), self.by_name.clone());
         let next = |_: &Tool| approvals.next().unwrap_or(ApprovalState::Unknown);
         let reviewed = Listing::of(tools, self.faults.clone(), by_name, self.told, next);
-        Some(Listing { plans: self.plans.clone(), ..reviewed })
+        Some(Listing { plans: self.plans.clone(), offer: self.offer.clone(), ..reviewed })
     }
 
     /// Returns the same list with a plan for each tool, for all its calls.
@@ -112,7 +115,31 @@ impl Listing {
         let mut approvals = self.approvals.iter().copied();
         let next = |_: &Tool| approvals.next().unwrap_or(ApprovalState::Unknown);
         let same = Listing::of(tools, self.faults.clone(), self.by_name.clone(), self.told, next);
-        Some(same.planned(source))
+        Some(Listing { offer: self.offer.clone(), ..same.planned(source) })
+    }
+
+    /// Returns the prompts and templates that were listed with the tools, if they are reviewed.
+    pub fn offer(&self) -> Option<&Arc<ServerOffer>> {
+        self.offer.as_ref()
+    }
+
+    /// Returns the same tools with other prompts and templates, or `None` if these are unchanged.
+    pub fn with_offer(&self, offer: ServerOffer) -> Option<Listing> {
+        if self.offer.as_deref() == Some(&offer) {
+            return None;
+        }
+        Some(Listing {
+            tools: self.tools.clone(),
+            approvals: self.approvals.clone(),
+            faults: self.faults.clone(),
+            by_name: self.by_name.clone(),
+            segment: self.segment.clone(),
+            places: self.places.clone(),
+            names: OnceLock::new(),
+            told: self.told,
+            plans: self.plans.clone(),
+            offer: Some(Arc::new(offer)),
+        })
     }
 
     /// Returns what the plans were compiled from.
@@ -137,8 +164,8 @@ impl Listing {
         let approved = |place: &u32| approvals[*place as usize] == ApprovalState::Approved;
         let places: Vec<u32> = (0..tools.len() as u32).filter(approved).collect();
         let segment = Arc::new(segment(places.iter().map(|place| &tools[*place as usize])));
-        let (names, plans) = (OnceLock::new(), Arc::default());
-        Listing { tools, approvals, faults, by_name, segment, places, names, told, plans }
+        let (names, plans, offer) = (OnceLock::new(), Arc::default(), None);
+        Listing { tools, approvals, faults, by_name, segment, places, names, told, plans, offer }
     }
 
     /// Reports whether a newer list is identical to this one.

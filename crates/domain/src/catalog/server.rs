@@ -12,10 +12,12 @@ use crate::caller::{Caller, TokenSurface};
 use crate::config::ToolRules;
 use crate::exposed::{self, Names};
 use crate::ledger::target::{FitTool, TargetMapping, UnfitTargetRule};
+use crate::method::SubjectItem;
 use crate::near;
 use crate::policy::{self, ApprovalState, Lock, Obstacle, ServerRules};
 use crate::search::Segment;
 use crate::tool::Tool;
+use crate::trust::ItemKind;
 use crate::upstream::UpstreamState;
 
 /// Suggestions for an unknown name.
@@ -86,7 +88,7 @@ impl Server {
                 caller.sees_tool(&self.name, &tool.name)
                     && Obstacle::of(caller, TokenSurface::Passthrough, *lock, tool.hints).is_none()
             });
-            exposed::tools_list(tools.map(|(tool, _)| tool.definition().get()))
+            exposed::list_response("tools", tools.map(|(tool, _)| tool.definition().get()))
         };
         if caller.is_unrestricted() {
             Cow::Borrowed(self.list.get_or_init(made))
@@ -99,6 +101,32 @@ impl Server {
     pub fn lock(&self, tool: &str) -> Lock {
         let approval = self.listing.approval(tool).unwrap_or(ApprovalState::Approved);
         policy::lock(&self.rules, tool, approval)
+    }
+
+    /// Returns the lock of what a request other than a tool call is about; `None` for a prompt that
+    /// the server does not list. Rules about tools do not apply.
+    pub fn subject_lock(&self, subject: Option<SubjectItem<'_>>) -> Option<Lock> {
+        let approval = match (self.listing.offer(), subject) {
+            (Some(offer), Some(subject)) => offer.approval(subject),
+            (None, _) | (_, None) => Some(ApprovalState::Approved),
+        };
+        match policy::subject_lock(&self.rules, approval.unwrap_or(ApprovalState::Approved)) {
+            Lock::Callable => approval.map(|_| Lock::Callable),
+            locked => Some(locked),
+        }
+    }
+
+    /// Returns the response to a list of prompts or of templates: those approved, unchanged from the
+    /// server. `caller` sees all of them or none.
+    pub fn items(&self, kind: ItemKind, caller: &Caller) -> Box<RawValue> {
+        let (member, reads) = match kind {
+            ItemKind::Prompt => ("prompts", "prompts/get"),
+            ItemKind::Template => ("resourceTemplates", "resources/read"),
+            ItemKind::Tool | ItemKind::Instructions => return self.list(caller).into_owned(),
+        };
+        let is_shown = !self.is_locked() && caller.sees_tool(&self.name, reads);
+        let offer = self.listing.offer().filter(|_| is_shown);
+        exposed::list_response(member, offer.iter().flat_map(|offer| offer.approved(kind)))
     }
 
     /// Returns every listed tool with its lock.

@@ -116,6 +116,14 @@ pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
     Target::new(FILESYSTEM, clean(path, cwd)?)
 }
 
+/// Returns the target for a server's resource: a file of this machine, an address that means the same
+/// to everyone, or something of the server's own.
+pub fn of_resource(server: &str, uri: &str, place: &CallPlace<'_>) -> Option<Target> {
+    let here = || uri.starts_with("file:").then(|| canonical::file(uri, place)).flatten();
+    let own = || Target::new(server, uri.to_owned());
+    here().or_else(|| canonical::web(uri, place)).or_else(own)
+}
+
 /// Returns the one file that a shell command certainly changes, if there is exactly one.
 pub fn of_shell(command: &str, cwd: &str) -> Option<Target> {
     of_file(&shell::changed_file(command)?, cwd)

@@ -10,6 +10,7 @@ use super::addressee::Addressee;
 use crate::code::Code;
 use crate::config::ToolRules;
 use crate::ledger::target::TargetMapping;
+use crate::method::SubjectItem;
 use crate::refusal::Refusal;
 use crate::tool::ToolName;
 
@@ -179,6 +180,40 @@ pub fn lock(rules: &ServerRules, tool: &str, approval: ApprovalState) -> Lock {
             ApprovalState::TooCostly => Lock::Locked(LockStatus::SchemaTooCostly),
         }
     }
+}
+
+/// Returns the lock of a prompt, a template or a resource. Rules about tools do not apply to them.
+pub fn subject_lock(rules: &ServerRules, approval: ApprovalState) -> Lock {
+    let (quarantined, disabled) = (rules.quarantined, rules.disabled);
+    lock(&ServerRules { quarantined, disabled, ..ServerRules::default() }, "", approval)
+}
+
+/// Returns the refusal for a request other than a tool call, by what it is about.
+pub fn blocked_request(
+    name: &ToolName,
+    subject: Option<SubjectItem<'_>>,
+    status: LockStatus,
+    addressee: Addressee,
+) -> Refusal {
+    let (noun, what) = subject.map_or(("method", &*name.tool), |item| (item.noun(), item.name()));
+    let word = status.as_str();
+    let remediation = match (status, addressee) {
+        (LockStatus::PendingApproval, Addressee::Person) => {
+            "It is new or has changed since it was approved: review and approve it on the page or \
+             with `countersign upstream review`."
+        }
+        (LockStatus::PendingApproval, _) => {
+            "It is new or has changed since it was approved: ask the user to review and approve it, \
+             on the page or with `countersign upstream review`."
+        }
+        _ => status.remediation(addressee),
+    };
+    let message = format!(
+        "The {noun} '{what}' of server '{}' is locked ({word}). {remediation}",
+        name.server
+    );
+    Refusal::new(Code::ToolBlocked, message)
+        .with(json!({"status": word, "remediation": remediation}))
 }
 
 /// Returns the refusal for a locked tool. It gives the reason and who can change it, and nothing of

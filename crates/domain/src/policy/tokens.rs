@@ -38,8 +38,16 @@ fn word(
     };
     let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
     let facts = Facts { caller, found, strictness: Strictness::Refuse };
-    match decide(&Call { tool: &tool, surface, addressee: Addressee::Discovery, declared }, &facts)
-    {
+    match decide(
+        &Call {
+            tool: &tool,
+            request: Requested::Tool,
+            surface,
+            addressee: Addressee::Discovery,
+            declared,
+        },
+        &facts,
+    ) {
         Verdict::Allow(allowed) => allowed.effective.as_str(),
         Verdict::Refuse(refusal) if refusal.code == Code::NotPermitted => "-",
         Verdict::Refuse(refusal) => refusal.code.as_str(),
@@ -105,7 +113,10 @@ fn a_forbidden_surface_reveals_nothing_about_its_tools() {
     let refusal = |found| {
         let facts = Facts { caller: &caller, found, strictness: Strictness::Refuse };
         let (addressee, declared) = (Addressee::Passthrough, IntentClaim::Nothing);
-        match decide(&Call { tool: &tool, surface, addressee, declared }, &facts) {
+        match decide(
+            &Call { tool: &tool, request: Requested::Tool, surface, addressee, declared },
+            &facts,
+        ) {
             Verdict::Refuse(refusal) => refusal,
             Verdict::Allow(_) => panic!("allowed"),
         }
@@ -158,7 +169,7 @@ proptest! {
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
         let facts = Facts { caller: &caller, found, strictness };
-        let call = Call { tool: &tool, surface: None, addressee: Addressee::Person, declared };
+        let call = Call { tool: &tool, request: Requested::Tool, surface: None, addressee: Addressee::Person, declared };
         if let Verdict::Allow(allowed) = decide(&call, &facts) {
             let says_nothing = read_only.is_none() && destroys.is_none();
             prop_assert!(destructive || destroys != Some(true));

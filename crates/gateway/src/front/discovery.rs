@@ -11,6 +11,7 @@ mod parameters;
 mod retrieve;
 mod servers;
 
+use domain::method::Method;
 use domain::tool::Class;
 use domain::{Code, Refusal, near};
 use futures_util::FutureExt;
@@ -92,6 +93,7 @@ impl Discovery {
         let parsed = intake::two_key_call(class, &request.arguments).map_err(with_way_to_names)?;
         let asked = RequestedCall {
             surface: Surface::Discovery,
+            method: Method::ToolCall,
             tool: parsed.tool,
             arguments: parsed.arguments,
             declared: Declared::Variant(class, Box::new(parsed.declaration)),
@@ -181,7 +183,11 @@ impl Service for Discovery {
         self.answer(request, incoming).boxed()
     }
 
-    fn notification(&self, _notification: Notification, _peer: Peer) {}
+    fn notification(&self, notification: Notification, _peer: Peer) {
+        if notification.method == "notifications/roots/list_changed" {
+            self.session.roots_changed(notification);
+        }
+    }
 }
 
 /// Says where a model finds the names of tools, if the name is what is wrong.

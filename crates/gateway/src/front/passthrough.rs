@@ -1,13 +1,17 @@
 //! Pass-through: the servers' own tools, unchanged. A client sees one server under its own names,
-//! or every callable tool as `server__tool`; no intent is declared, and every call still goes
-//! through the pipeline.
+//! with everything else that it offers, or every callable tool as `server__tool`. No intent is
+//! declared, and every call still goes through the pipeline.
 
+mod capabilities;
+mod methods;
 mod shown;
 
 use std::sync::{Arc, OnceLock, Weak};
 
 use domain::json::{self, Object};
+use domain::method::Method;
 use domain::tool::ToolName;
+use domain::trust::ItemKind;
 use domain::{Catalog, Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -18,7 +22,7 @@ use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
 
-use crate::front::passthrough::shown::ShownVersion;
+use crate::front::passthrough::shown::{ListKind, ShownLists};
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
@@ -31,7 +35,7 @@ pub(super) struct Passthrough {
     session: Session,
     scope: ServerScope,
     door: Door,
-    shown: Arc<ShownVersion>,
+    shown: Arc<ShownLists>,
     watching: OnceLock<()>,
     /// Itself, for the task that watches the catalog.
     this: Weak<Passthrough>,
@@ -111,7 +115,7 @@ impl Passthrough {
                 let answer = self.call(&request, &incoming, span.trace()).await;
                 answer.inspect_err(|error| span.failed(error))
             }
-            other => Err(ErrorObject::method_not_found(other)),
+            _ => self.other(request, &incoming).await,
         }
     }
 
@@ -125,17 +129,22 @@ impl Passthrough {
         }
     }
 
-    /// Takes a single server's own name and instructions, if it is connected and not locked.
+    /// Takes a single server's own name, capabilities and instructions, if it is connected and not
+    /// locked.
     fn hello(&self) -> ServerHello {
-        let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
-        let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
+        let tools = raw(capabilities::TOOLS.to_owned());
+        let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), tools);
         if let ServerScope::Server(name) = &self.scope
             && let Some(server) = self.session.catalog().server(name).filter(|s| !s.is_locked())
         {
             let welcome = self.session.gateway.welcome(name);
-            let info = welcome.as_ref().and_then(|welcome| welcome.info());
-            if let Some(info) = info.and_then(bounded_info) {
-                hello.info = info;
+            if let Some(welcome) = &welcome {
+                if let Some(info) = welcome.info().and_then(bounded_info) {
+                    hello.info = info;
+                }
+                if let Some(declared) = capabilities::passed(welcome) {
+                    hello.capabilities = declared;
+                }
             }
             hello.instructions = server.instructions.as_deref().map(str::to_owned);
         }
@@ -145,32 +154,49 @@ impl Passthrough {
     /// Lists a single server on the client's own connection, if the client is to have one; doing so
     /// for all servers would start each of them for every client that lists.
     async fn list(&self, incoming: &RequestContext) -> Raw {
-        let _pending = self.shown.begin();
+        let shown = self.shown.of(ListKind::Tools);
+        let _pending = shown.begin();
         self.settle().await;
         if let ServerScope::Server(name) = &self.scope {
             self.session.open_own(name, self.door.surface(), incoming).await;
         }
         let catalog = self.session.catalog();
-        let list = self.list_of(&catalog);
-        self.shown.set(catalog.version(self.scope.server()), &list);
+        let list = self.list_of(ListKind::Tools, &catalog);
+        shown.set(catalog.version(self.scope.server()), &list);
         list
     }
 
-    /// Returns the tools of a catalog as the client is shown them.
-    fn list_of(&self, catalog: &Catalog) -> Raw {
-        match &self.scope {
-            ServerScope::All => catalog.all(&self.session.caller()).list.clone(),
-            ServerScope::Server(name) => match catalog.server(name) {
-                Some(server) => server.list(&self.session.caller()).into_owned(),
-                None => raw(r#"{"tools":[]}"#.to_owned()),
-            },
+    /// Returns a list of a catalog as the client is shown it. For resources, which no catalog has, it
+    /// is a text that changes with them.
+    fn list_of(&self, kind: ListKind, catalog: &Catalog) -> Raw {
+        let caller = self.session.caller();
+        let server = self.scope.server().and_then(|name| catalog.server(name));
+        match (&self.scope, server, kind) {
+            (ServerScope::All, _, ListKind::Tools) => catalog.all(&caller).list.clone(),
+            (ServerScope::All, ..) | (_, None, ListKind::Prompts | ListKind::Resources) => {
+                raw("null".to_owned())
+            }
+            (_, None, ListKind::Tools) => raw(r#"{"tools":[]}"#.to_owned()),
+            (_, Some(server), ListKind::Tools) => server.list(&caller).into_owned(),
+            (_, Some(server), ListKind::Prompts) => server.items(ItemKind::Prompt, &caller),
+            (_, Some(server), ListKind::Resources) => {
+                let changed = server.listing.offer().map_or(0, |offer| offer.resources_changed());
+                let is_locked = server.is_locked();
+                let templates = server.items(ItemKind::Template, &caller);
+                raw(format!("[{changed},{is_locked},{}]", templates.get()))
+            }
         }
     }
 
-    /// Reports whether the client must be notified of a change.
-    fn has_news(&self) -> bool {
+    /// Returns the lists whose change the client must be notified of.
+    fn news(&self) -> Vec<ListKind> {
         let catalog = self.session.catalog();
-        self.shown.is_news(catalog.version(self.scope.server()), || self.list_of(&catalog))
+        let version = catalog.version(self.scope.server());
+        let is_news = |kind: &ListKind| {
+            let shown = self.shown.of(*kind);
+            shown.is_news(version.clone(), || self.list_of(*kind, &catalog))
+        };
+        ListKind::ALL.into_iter().filter(is_news).collect()
     }
 
     fn tool(&self, name: &str) -> Option<ToolName> {
@@ -204,6 +230,7 @@ impl Passthrough {
         };
         let asked = RequestedCall {
             surface: self.door.surface(),
+            method: Method::ToolCall,
             tool,
             arguments,
             declared: Declared::Nothing,
@@ -219,7 +246,7 @@ impl Passthrough {
         }
     }
 
-    /// Notifies the client when its tool list changes.
+    /// Notifies the client when one of its lists changes.
     fn watch(&self, peer: Peer) {
         if self.watching.set(()).is_err() {
             return;
@@ -227,7 +254,10 @@ impl Passthrough {
         let (view, shown) = (self.this.clone(), self.shown.clone());
         let mut changes = self.session.gateway.changes();
         let catalog = self.session.catalog();
-        shown.set_first(catalog.version(self.scope.server()), || self.list_of(&catalog));
+        for kind in ListKind::ALL {
+            let version = catalog.version(self.scope.server());
+            shown.of(kind).set_first(version, || self.list_of(kind, &catalog));
+        }
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -237,12 +267,11 @@ impl Passthrough {
                     // closes.
                     _ = peer.closed() => return,
                 }
-                let Some(has_news) = view.upgrade().map(|view| view.has_news()) else {
+                let Some(news) = view.upgrade().map(|view| view.news()) else {
                     return;
                 };
-                if has_news {
-                    let told = peer.notify("notifications/tools/list_changed", None).await;
-                    if told.is_err() {
+                for kind in news {
+                    if peer.notify(kind.notification(), None).await.is_err() {
                         return;
                     }
                 }
@@ -279,8 +308,10 @@ impl Service for Passthrough {
     }
 
     fn notification(&self, notification: Notification, peer: Peer) {
-        if notification.method == "notifications/initialized" {
-            self.watch(peer);
+        match notification.method.as_str() {
+            "notifications/initialized" => self.watch(peer),
+            "notifications/roots/list_changed" => self.session.roots_changed(notification),
+            _ => self.pass_notification(notification, peer),
         }
     }
 }

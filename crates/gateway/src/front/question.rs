@@ -41,6 +41,7 @@ impl CallQuestions {
             session: call.session.clone(),
             request_id: call.request_id.clone(),
             surface: call.surface,
+            method: call.method,
             tool: call.tool.clone(),
             arguments: Object::empty(),
             declared: Declared::Nothing,

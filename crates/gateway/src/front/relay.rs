@@ -2,24 +2,27 @@
 //! questions, stays open while the call runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::handshake::ClientHello;
-use mcp::message::Raw;
+use mcp::message::{Notification, Raw, Request};
 use mcp::object::ObjectMembers;
-use mcp::peer::{Ask, ConnectionClosed, Peer, RequestContext, RequestError, WeakPeer};
+use mcp::peer::{Ask, ConnectionClosed, NoticeSink, Peer, RequestContext, RequestError, WeakPeer};
 use provider::{
-    AskClient, Call, CallContext, CallOutcome, Declared, Gate, Sink, Surface, TraceContext,
+    AskClient, Call, CallContext, CallOutcome, Declared, Gate, ProviderError, Sink, Surface,
+    TraceContext,
 };
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::front::question::{CallQuestions, QuestionForm};
-use crate::front::session::Session;
+use crate::front::session::{Session, SessionRights};
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 use crate::span::{RequestOrigin, RequestSpan};
@@ -28,6 +31,7 @@ use crate::upstream::SessionKey;
 /// The call a request asks for, with its parameters parsed.
 pub(super) struct RequestedCall {
     pub(super) surface: Surface,
+    pub(super) method: Method,
     pub(super) tool: ToolName,
     pub(super) arguments: Object,
     pub(super) declared: Declared,
@@ -44,32 +48,64 @@ impl Session {
         incoming: &RequestContext,
         trace: &TraceContext,
     ) -> CallOutcome {
-        let call = Call {
-            id: uuid::Uuid::now_v7().to_string(),
-            caller: self.caller(),
-            client: self.hello.get().map(|hello| hello.client_name.as_str().into()),
-            session: Some(self.id.clone()),
-            request_id: Some(incoming.id.to_string()),
-            surface: asked.surface,
-            tool: asked.tool,
-            arguments: asked.arguments,
-            declared: asked.declared,
-            other: request.other.clone(),
-        };
-        let (sink, waiting) = request.progress_token().map(progress_queue).unzip();
+        let questions = asked.questions;
+        let call = self.call(asked, request.other.clone(), Some(incoming.id.to_string()));
+        let token = request.progress_token();
+        let hears = self.rights.is_of(&call.tool.server);
+        let (sender, waiting) =
+            (token.is_some() || hears).then(|| mpsc::channel(limits::PROGRESS_WAITING_MAX)).unzip();
         let ctx = CallContext {
             deadline: Instant::now() + self.gateway.call_timeout(&call.tool.server),
             cancel: incoming.cancel.clone(),
             reason: incoming.reason.clone(),
-            progress: sink,
-            log: None,
-            ask_client: self.client(&incoming.peer, Some((&call, asked.questions))),
+            progress: sender.clone().filter(|_| token.is_some()).map(progress_sink),
+            notices: sender.filter(|_| hears).map(notice_sink),
+            ask_client: self.client(&incoming.peer, Some((&call, questions))),
             trace: trace.clone(),
         };
         let running = self.gateway.call(call, &ctx);
         match waiting {
-            Some((token, waiting)) => with_progress(running, waiting, &token, &incoming.peer).await,
+            Some(waiting) => {
+                let token = token.as_deref().unwrap_or_default();
+                with_notices(running, waiting, token, &incoming.peer).await
+            }
             None => running.await,
+        }
+    }
+
+    /// Passes a notification of this session's client on, as a call without a response.
+    pub(super) async fn relay_notification(
+        &self,
+        asked: RequestedCall,
+        request: ToolRequest,
+        peer: Peer,
+    ) {
+        let call = self.call(asked, request.other, None);
+        let ctx = CallContext {
+            ask_client: self.client(&peer, None),
+            ..CallContext::within(self.gateway.call_timeout(&call.tool.server))
+        };
+        self.gateway.call(call, &ctx).await;
+    }
+
+    fn call(
+        &self,
+        asked: RequestedCall,
+        other: Vec<(String, Raw)>,
+        request_id: Option<String>,
+    ) -> Call {
+        Call {
+            id: uuid::Uuid::now_v7().to_string(),
+            caller: self.caller(),
+            client: self.hello.get().map(|hello| hello.client_name.as_str().into()),
+            session: Some(self.id.clone()),
+            request_id,
+            surface: asked.surface,
+            method: asked.method,
+            tool: asked.tool,
+            arguments: asked.arguments,
+            declared: asked.declared,
+            other,
         }
     }
 
@@ -86,18 +122,37 @@ impl Session {
 
     /// Opens the session's own connection to a server, if it is to have one.
     pub(super) async fn open_own(&self, server: &str, surface: Surface, incoming: &RequestContext) {
-        let ctx = CallContext {
+        let ctx = self.context(incoming, self.gateway.settings().connect_timeout);
+        let token = self.caller().token.clone();
+        self.gateway.open_own(self.key(&token, surface), server, &ctx).await;
+    }
+
+    /// Passes a list request to a server, on the connection that the session's calls use.
+    pub(super) async fn pass(
+        &self,
+        server: &str,
+        surface: Surface,
+        request: Request,
+        incoming: &RequestContext,
+    ) -> Result<Raw, ProviderError> {
+        let ctx = self.context(incoming, self.gateway.call_timeout(server));
+        let token = self.caller().token.clone();
+        self.gateway.pass(self.key(&token, surface), server, &ctx, request).await
+    }
+
+    /// Returns the context of a request that is not a call.
+    fn context(&self, incoming: &RequestContext, timeout: Duration) -> CallContext {
+        CallContext {
             cancel: incoming.cancel.clone(),
+            reason: incoming.reason.clone(),
             ask_client: self.client(&incoming.peer, None),
-            ..CallContext::within(self.gateway.settings().connect_timeout)
-        };
-        let client = SessionKey {
-            session: &self.id,
-            token: &self.caller().token,
-            client: self.hello.get().map(|hello| hello.client_name.as_str()),
-            surface,
-        };
-        self.gateway.open_own(client, server, &ctx).await;
+            ..CallContext::within(timeout)
+        }
+    }
+
+    fn key<'a>(&'a self, token: &'a Arc<str>, surface: Surface) -> SessionKey<'a> {
+        let client = self.hello.get().map(|hello| hello.client_name.as_str());
+        SessionKey { session: &self.id, token, client, surface }
     }
 
     /// Returns the client, which can be asked more within a call than outside of one.
@@ -108,39 +163,63 @@ impl Session {
     ) -> Option<Arc<dyn AskClient>> {
         let hello = self.hello.get()?.clone();
         let questions = call.map(|(call, form)| CallQuestions::of(&self.gateway, call, form));
-        Some(Arc::new(Client { way: ClientRoute::Call(peer.clone()), hello, questions }))
+        let (way, rights) = (ClientRoute::Call(peer.clone()), self.rights.clone());
+        Some(Arc::new(Client { way, hello, rights, questions }))
     }
 }
 
-/// Returns a sink for progress, and the queue of it with the client's token.
-fn progress_queue(token: String) -> (Sink, (String, mpsc::Receiver<Raw>)) {
-    let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
-    let sink = move |params: Raw| {
-        if params.get().len() <= limits::PROGRESS_BYTES_MAX {
-            // A full queue drops the notification; the next one supersedes it.
-            let _ = progress.try_send(params);
-        }
-    };
-    (Arc::new(sink), (token, waiting))
+/// A notification on its way to the client within its request.
+enum CallNotice {
+    /// The params of a progress notification.
+    Progress(Raw),
+    Other(Notification),
 }
 
-/// Forwards progress while the call runs, and the rest of it before the response.
-async fn with_progress(
+fn progress_sink(waiting: mpsc::Sender<CallNotice>) -> Sink {
+    Arc::new(move |params: Raw| {
+        if params.get().len() <= limits::PROGRESS_BYTES_MAX {
+            // A full queue drops the notification; the next one supersedes it.
+            let _ = waiting.try_send(CallNotice::Progress(params));
+        }
+    })
+}
+
+fn notice_sink(waiting: mpsc::Sender<CallNotice>) -> NoticeSink {
+    Arc::new(move |notification: Notification| {
+        let size = notification.params.as_ref().map_or(0, |params| params.get().len());
+        if size <= limits::NOTICE_BYTES_MAX {
+            let _ = waiting.try_send(CallNotice::Other(notification));
+        }
+        None
+    })
+}
+
+/// Forwards notifications while the call runs, and the rest of them before the response.
+async fn with_notices(
     mut running: BoxFuture<'_, CallOutcome>,
-    mut waiting: mpsc::Receiver<Raw>,
+    mut waiting: mpsc::Receiver<CallNotice>,
     token: &str,
     peer: &Peer,
 ) -> CallOutcome {
     loop {
         tokio::select! {
             biased;
-            Some(params) = waiting.recv() => notify_progress(peer, &params, token).await,
+            Some(notice) = waiting.recv() => notify(peer, notice, token).await,
             outcome = &mut running => {
-                while let Ok(params) = waiting.try_recv() {
-                    notify_progress(peer, &params, token).await;
+                while let Ok(notice) = waiting.try_recv() {
+                    notify(peer, notice, token).await;
                 }
                 return outcome;
             }
+        }
+    }
+}
+
+async fn notify(peer: &Peer, notice: CallNotice, token: &str) {
+    match notice {
+        CallNotice::Progress(params) => notify_progress(peer, &params, token).await,
+        CallNotice::Other(Notification { method, params }) => {
+            let _ = peer.notify(&method, params).await;
         }
     }
 }
@@ -157,6 +236,7 @@ async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
 struct Client {
     way: ClientRoute,
     hello: Arc<ClientHello>,
+    rights: Arc<SessionRights>,
     /// Asks for sampling and elicitation; `None` outside a call, when only roots are requested.
     questions: Option<CallQuestions>,
 }
@@ -167,6 +247,15 @@ enum ClientRoute {
     Call(Peer),
     /// Outside any request, as long as its session lasts.
     Session(WeakPeer),
+}
+
+impl Client {
+    fn peer(&self) -> Option<Peer> {
+        match &self.way {
+            ClientRoute::Call(peer) => Some(peer.clone()),
+            ClientRoute::Session(peer) => peer.upgrade(),
+        }
+    }
 }
 
 impl AskClient for Client {
@@ -180,10 +269,7 @@ impl AskClient for Client {
         params: Option<Raw>,
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>> {
-        let peer = match &self.way {
-            ClientRoute::Call(peer) => Some(peer.clone()),
-            ClientRoute::Session(peer) => peer.upgrade(),
-        };
+        let peer = self.peer();
         async move {
             let Some(peer) = peer else {
                 return Err(ConnectionClosed("the client has disconnected".to_owned()).into());
@@ -201,12 +287,25 @@ impl AskClient for Client {
         .boxed()
     }
 
+    fn hears(&self, server: &str) -> bool {
+        self.rights.hears(server)
+    }
+
+    fn tell<'a>(&'a self, server: &'a str, notification: Notification) -> BoxFuture<'a, ()> {
+        async move {
+            if let Some(peer) = self.peer().filter(|_| self.hears(server)) {
+                let _ = peer.notify(&notification.method, notification.params).await;
+            }
+        }
+        .boxed()
+    }
+
     fn between_calls(&self) -> Arc<dyn AskClient> {
         let peer = match &self.way {
             ClientRoute::Call(peer) => peer.downgrade(),
             ClientRoute::Session(peer) => peer.clone(),
         };
         let (way, hello) = (ClientRoute::Session(peer), self.hello.clone());
-        Arc::new(Client { way, hello, questions: None })
+        Arc::new(Client { way, hello, rights: self.rights.clone(), questions: None })
     }
 }

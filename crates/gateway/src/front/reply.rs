@@ -1,9 +1,10 @@
 //! Tool results that the gate writes.
 
 use domain::Refusal;
+use mcp::ErrorObject;
 use mcp::message::{Raw, to_raw};
 use mcp::object::{ObjectMembers, quote};
-use provider::{CallOutcome, RecordState};
+use provider::{CallOutcome, ProviderError, RecordState};
 use serde::Serialize;
 use serde_json::json;
 
@@ -41,6 +42,25 @@ fn passed_refusal(refusal: &Refusal) -> Raw {
         "isError": true,
         "_meta": {REFUSAL_META: refusal.to_json()["error"]},
     }))
+}
+
+/// The code of a JSON-RPC error by which the gate refuses a request that is not a tool call.
+pub(super) const REFUSED: i64 = -32003;
+
+/// A refusal of a request whose result has no place for one.
+pub(super) fn refused_request(refusal: &Refusal) -> ErrorObject {
+    ErrorObject::new(REFUSED, refusal.message.clone()).with_data(&refusal.to_json())
+}
+
+/// Converts the outcome of a request other than a tool call.
+pub(super) fn passed_request(outcome: CallOutcome) -> Result<Raw, ErrorObject> {
+    match outcome {
+        CallOutcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
+        CallOutcome::Refused(refusal) | CallOutcome::Failed { refusal, .. } => {
+            Err(refused_request(&refusal))
+        }
+        replied @ CallOutcome::Replied { .. } => Ok(passed(replied)),
+    }
 }
 
 /// A refusal, and the result that reports it.

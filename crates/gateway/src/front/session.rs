@@ -6,31 +6,33 @@ use domain::{Caller, Catalog};
 use mcp::ErrorObject;
 use mcp::error::{INVALID_REQUEST, OVERLOADED};
 use mcp::handshake::{self, ClientHello, ServerHello};
-use mcp::message::{Raw, Request};
+use mcp::message::{Notification, Raw, Request};
 use mcp::peer::{Peer, RequestContext};
 
 use crate::{Gateway, limits};
 
 pub(super) struct Session {
     pub(super) gateway: Gateway,
-    /// The caller as of the start of the session.
-    caller: Arc<Caller>,
-    /// The profile that the view is limited to.
-    profile: Option<String>,
+    pub(super) rights: Arc<SessionRights>,
     pub(super) id: Arc<str>,
     pub(super) hello: OnceLock<Arc<ClientHello>>,
 }
 
-impl Session {
-    pub(super) fn new(gateway: Gateway, caller: Arc<Caller>, profile: Option<String>) -> Session {
-        gateway.metrics().session_opened();
-        let id = uuid::Uuid::now_v7().to_string().into();
-        Session { gateway, caller, profile, id, hello: OnceLock::new() }
-    }
+/// The current rights of a session's client.
+pub(super) struct SessionRights {
+    gateway: Gateway,
+    /// The caller as of the start of the session.
+    caller: Arc<Caller>,
+    /// The profile that the view is limited to.
+    profile: Option<String>,
+    /// The one server that the view shows, if it does.
+    server: Option<Arc<str>>,
+}
 
+impl SessionRights {
     /// Returns the caller with its current permissions: tokens are revoked and profiles changed
     /// while sessions last.
-    pub(super) fn caller(&self) -> Arc<Caller> {
+    fn caller(&self) -> Arc<Caller> {
         let Some(caller) = self.gateway.tokens().now(&self.caller) else {
             return Arc::new(self.caller.barred());
         };
@@ -43,6 +45,43 @@ impl Session {
         }
     }
 
+    /// Reports whether the view shows this server alone.
+    pub(super) fn is_of(&self, server: &str) -> bool {
+        self.server.as_deref() == Some(server)
+    }
+
+    /// Reports whether the client gets the notifications of a server.
+    pub(super) fn hears(&self, server: &str) -> bool {
+        let catalog = self.gateway.catalog();
+        let is_open = || catalog.server(server).is_some_and(|server| !server.is_locked());
+        self.is_of(server) && is_open() && self.caller().sees(server)
+    }
+}
+
+impl Session {
+    pub(super) fn new(gateway: Gateway, caller: Arc<Caller>, profile: Option<String>) -> Session {
+        let rights = SessionRights { gateway: gateway.clone(), caller, profile, server: None };
+        Session::with_rights(gateway, rights)
+    }
+
+    /// Returns a session whose view shows one server.
+    pub(super) fn on_server(gateway: Gateway, caller: Arc<Caller>, server: Arc<str>) -> Session {
+        let (profile, server) = (None, Some(server));
+        let rights = SessionRights { gateway: gateway.clone(), caller, profile, server };
+        Session::with_rights(gateway, rights)
+    }
+
+    fn with_rights(gateway: Gateway, rights: SessionRights) -> Session {
+        gateway.metrics().session_opened();
+        let id = uuid::Uuid::now_v7().to_string().into();
+        Session { gateway, rights: Arc::new(rights), id, hello: OnceLock::new() }
+    }
+
+    /// Returns the caller with its current permissions.
+    pub(super) fn caller(&self) -> Arc<Caller> {
+        self.rights.caller()
+    }
+
     /// Refuses what only an initialized client may do: before that, nobody knows who it is.
     pub(super) fn require_hello(&self) -> Result<(), ErrorObject> {
         let words = "nothing is executed before 'initialize'";
@@ -51,7 +90,7 @@ impl Session {
 
     /// Counts a request of the client against the token's `rate_limit`.
     pub(super) fn take_request(&self) -> Result<(), ErrorObject> {
-        self.gateway.take_request(&self.caller).map_err(|refusal| {
+        self.gateway.take_request(&self.rights.caller).map_err(|refusal| {
             ErrorObject::new(OVERLOADED, refusal.message.clone()).with_data(&refusal.to_json())
         })
     }
@@ -87,10 +126,16 @@ impl Session {
         Ok(answer)
     }
 
+    /// Tells the servers that ask this client for its roots that they have changed.
+    pub(super) fn roots_changed(&self, notification: Notification) {
+        let (gateway, id) = (self.gateway.clone(), self.id.clone());
+        tokio::spawn(async move { gateway.tell_own(&id, &notification).await });
+    }
+
     /// Ends the session, and with it every stream waiting for notifications, once the token is
     /// revoked or expires.
     fn end_with_token(&self, peer: Peer) {
-        let (gateway, caller) = (self.gateway.clone(), self.caller.clone());
+        let (gateway, caller) = (self.gateway.clone(), self.rights.caller.clone());
         if !gateway.tokens().may_end(&caller) {
             return;
         }

@@ -1,4 +1,5 @@
-//! `tools/call` split into its parts, each still the text the client sent.
+//! `tools/call`, or another request that passes to a server, split into its parts, each still the text
+//! the client sent.
 
 use domain::json;
 use domain::tool::FULL_NAME_BYTES_MAX;
@@ -49,6 +50,28 @@ impl ToolRequest {
             .collect();
         let has_arguments = given.is_some();
         Ok(ToolRequest { name, arguments: raw(arguments.to_owned()), has_arguments, other })
+    }
+
+    /// Splits any other request or notification: its params without `_meta` count as its arguments.
+    pub(super) fn of_method(
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<ToolRequest, ErrorObject> {
+        let fault = |words: &str| ErrorObject::invalid_params(format!("{method}: {words}"));
+        if method.len() > FULL_NAME_BYTES_MAX {
+            return Err(ErrorObject::invalid_params("the method's name is too long"));
+        }
+        let Some(given) = params else {
+            let (name, arguments) = (method.to_owned(), raw("{}".to_owned()));
+            return Ok(ToolRequest { name, arguments, has_arguments: false, other: Vec::new() });
+        };
+        let mut members =
+            ObjectMembers::parse(given).map_err(|error| fault(&json::explain(&error)))?;
+        let meta = members.get("_meta").map(|meta| ("_meta".to_owned(), raw(meta.to_owned())));
+        members.remove("_meta");
+        let arguments = if meta.is_some() { members.write() } else { given.to_owned() };
+        let other = meta.into_iter().collect();
+        Ok(ToolRequest { name: method.to_owned(), arguments, has_arguments: true, other })
     }
 
     /// Returns the client's token for progress notifications, as JSON.

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use domain::Catalog;
-use domain::catalog::ToolPlan;
+use domain::catalog::{Server, ToolPlan};
 use domain::ledger::target::CallPlace;
+use domain::method::Method;
 use domain::policy::{
-    self, Call as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Verdict,
+    self, Call as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Requested, Verdict,
 };
 use domain::schema::SchemaVerdict;
 use domain::tool::{Hints, Source, Tool};
@@ -27,6 +28,8 @@ pub(super) struct Snapshot {
     metrics: Arc<Metrics>,
     place: ServerPlace,
     query_key: [u8; 32],
+    /// The origin of what a method other than `tools/call` reaches.
+    method_source: Option<Source>,
 }
 
 impl Snapshot {
@@ -40,7 +43,11 @@ impl Snapshot {
         let place = gateway.shared.registry.place(&call.tool.server, session);
         let catalog = gateway.catalog_of(session);
         let query_key = gateway.shared.query_key;
-        Snapshot { catalog, settings, metrics, place, query_key }
+        let method_source = match call.method {
+            Method::ToolCall => None,
+            _ => catalog.server(&call.tool.server).map(|it| Source::Mcp(it.name.clone())),
+        };
+        Snapshot { catalog, settings, metrics, place, query_key, method_source }
     }
 
     /// The circumstances that decide what the call's arguments name.
@@ -56,12 +63,18 @@ impl Snapshot {
 
     /// The plan of the tool, whether or not the caller may see it: records are for the operator.
     pub(super) fn plan(&self, call: &Call) -> Option<&ToolPlan> {
+        if call.method != Method::ToolCall {
+            return None;
+        }
         self.catalog.server(&call.tool.server)?.listing.plan(&call.tool.tool)
     }
 
     /// The origin of the tool, whether or not the caller may see it.
     pub(super) fn source_of(&self, call: &Call) -> Option<&Source> {
-        self.catalog.tool(&call.tool).map(|(_, tool)| &tool.source)
+        match call.method {
+            Method::ToolCall => self.catalog.tool(&call.tool).map(|(_, tool)| &tool.source),
+            _ => self.method_source.as_ref(),
+        }
     }
 
     pub(super) fn settings(&self) -> &GateSettings {
@@ -79,17 +92,28 @@ impl Snapshot {
     }
 
     /// The tool, if it exists for this caller.
-    pub(super) fn tool(&self, call: &Call) -> Option<&Tool> {
+    fn tool(&self, call: &Call) -> Option<&Tool> {
         let (server, tool) = self.catalog.tool(&call.tool)?;
         call.caller.sees_tool(&server.name, &tool.name).then_some(tool)
     }
 
-    pub(super) fn source(&self, call: &Call) -> Option<String> {
-        Some(self.tool(call)?.source.to_string())
+    /// The origin of the tool or of what else the call reaches, if it exists for this caller.
+    pub(super) fn seen_source(&self, call: &Call) -> Option<&Source> {
+        match call.method {
+            Method::ToolCall => self.tool(call).map(|tool| &tool.source),
+            _ => self.method_source.as_ref().filter(|_| is_seen(call)),
+        }
     }
 
-    /// The tool's hints about itself, if they are trusted.
+    pub(super) fn source(&self, call: &Call) -> Option<String> {
+        self.seen_source(call).map(ToString::to_string)
+    }
+
+    /// The tool's hints about itself, if they are trusted, or those of the method.
     pub(super) fn hints(&self, call: &Call) -> Option<Hints> {
+        if let Some(hints) = call.method.hints() {
+            return Some(hints);
+        }
         let (tool, server) = (self.tool(call)?, self.catalog.server(&call.tool.server)?);
         let is_trusted = match server.lock(&tool.name) {
             Lock::Callable => true,
@@ -115,10 +139,12 @@ impl Snapshot {
 
     fn find<'a>(&'a self, call: &'a Call) -> Lookup<'a> {
         let server = self.catalog.server(&call.tool.server);
-        let seen = || call.caller.sees_tool(&call.tool.server, &call.tool.tool);
-        let Some(server) = server.filter(|_| seen()) else {
+        let Some(server) = server.filter(|_| is_seen(call)) else {
             return Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) };
         };
+        if let Some(hints) = call.method.hints() {
+            return find_subject(server, call, hints);
+        }
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
             // Callers that need the verdict check the arguments first, if they matter.
@@ -131,6 +157,25 @@ impl Snapshot {
             }
             None => Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
         }
+    }
+}
+
+/// Reports whether the caller may see the tool. A profile that names tools hides other methods,
+/// unless it names them too.
+fn is_seen(call: &Call) -> bool {
+    call.caller.sees_tool(&call.tool.server, &call.tool.tool)
+}
+
+/// Looks up what a request other than a tool call is about.
+fn find_subject<'a>(server: &'a Server, call: &Call, hints: Hints) -> Lookup<'a> {
+    let lock = server.subject_lock(call.method.subject(call.arguments.members()));
+    match lock {
+        Some(lock @ Lock::Locked(_)) => Lookup::Server { lock, unavailable: None },
+        _ if server.state != UpstreamState::Ready => {
+            Lookup::Server { lock: Lock::Callable, unavailable: server.unavailable() }
+        }
+        Some(lock) => Lookup::Tool { hints, lock, arguments: SchemaVerdict::Fits },
+        None => Lookup::Nothing { near: Vec::new() },
     }
 }
 
@@ -159,7 +204,11 @@ fn asked(call: &Call) -> Asked<'_> {
         Declared::Variant(class, declaration) => Declaration::Variant(*class, declaration),
     };
     let (surface, addressee) = (call.surface.granted(), call.surface.addressee());
-    Asked { tool: &call.tool, surface, addressee, declared }
+    let request = match call.method {
+        Method::ToolCall => Requested::Tool,
+        method => Requested::Method(method.subject(call.arguments.members())),
+    };
+    Asked { tool: &call.tool, request, surface, addressee, declared }
 }
 
 /// Reports whether the server has not listed its tools yet: a call in the first seconds waits for

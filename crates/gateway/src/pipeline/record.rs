@@ -172,7 +172,7 @@ pub(super) async fn refusal(
     started.kind = RecordKind::PolicyDecision;
     let outcome = CallOutcome::Refused(refusal);
     let mut ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;
-    if snapshot.tool(call).is_none() {
+    if snapshot.seen_source(call).is_none() {
         ended.receipt = ReceiptChoice::No;
     }
     tell(context, &ended, span);

@@ -29,7 +29,6 @@ pub(super) fn started(
         Declared::Variant(class, declaration) => (Some(class.variant()), declaration.stated()),
     };
     let settings = snapshot.settings();
-    let tool = snapshot.tool(call);
     let (effective, unverified) = match allowed {
         Some(allowed) => (Some(allowed.effective), allowed.unverified),
         None => {
@@ -38,7 +37,7 @@ pub(super) fn started(
         }
     };
     let class = effective.or(stated.operation);
-    let source = tool.map(|tool| &tool.source);
+    let source = snapshot.seen_source(call);
     let mut started = CallStart {
         id: call.id.clone(),
         kind: RecordKind::ToolCall,

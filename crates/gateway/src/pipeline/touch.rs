@@ -6,8 +6,9 @@ mod tests;
 
 use domain::catalog::ToolPlan;
 use domain::ledger::target::{
-    self, Access, PlanStep, PlannedTargets, Target, TargetBasis, Touched, Touches,
+    self, Access, CallPlace, PlanStep, PlannedTargets, Target, TargetBasis, Touched, Touches,
 };
+use domain::method::{Method, SubjectItem};
 use domain::tool::{Class, Source};
 use provider::{Call, CallContext, Declared};
 use serde_json::{Map, Value};
@@ -88,6 +89,9 @@ fn planned(
     arguments: &Map<String, Value>,
 ) -> PlannedTargets {
     let place = snapshot.place(call);
+    if call.method != Method::ToolCall {
+        return of_method(call, arguments, &place);
+    }
     if let Some(plan) = plan {
         return plan.targets.find(arguments, &place);
     }
@@ -101,6 +105,18 @@ fn planned(
         Some(Source::Mcp(_) | Source::Plugin(_)) | None => (None, TargetBasis::UNKNOWN_TOOL),
     };
     let basis = if target.is_some() { TargetBasis::WORKSPACE } else { reason };
+    PlannedTargets { found: target.into_iter().map(|target| (target, None)).collect(), basis }
+}
+
+/// Names what a request other than a tool call is about: the address of a resource, or a prompt.
+fn of_method(call: &Call, params: &Map<String, Value>, place: &CallPlace<'_>) -> PlannedTargets {
+    let server = &call.tool.server;
+    let target = call.method.subject(params).and_then(|subject| match subject {
+        SubjectItem::Resource(uri) => target::of_resource(server, uri, place),
+        SubjectItem::Template(uri) => Target::new(server, uri.to_owned()),
+        SubjectItem::Prompt(name) => Target::new(server, format!("prompt/{name}")),
+    });
+    let basis = if target.is_some() { TargetBasis::PROTOCOL } else { TargetBasis::NO_RESOURCE };
     PlannedTargets { found: target.into_iter().map(|target| (target, None)).collect(), basis }
 }
 

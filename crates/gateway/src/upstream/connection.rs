@@ -16,7 +16,6 @@ use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
-use mcp::object::ObjectMembers;
 use mcp::peer::{Peer, RequestError, Service};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -26,6 +25,7 @@ use crate::trust::ItemList;
 use crate::{limits, program};
 
 pub(super) struct Connection {
+    server: Arc<str>,
     pub(super) peer: Peer,
     pub(super) welcome: Arc<Welcome>,
     attached: Attachment,
@@ -33,6 +33,7 @@ pub(super) struct Connection {
 
 /// Lists the tools again, without keeping the connection alive.
 pub(super) struct Lister {
+    pub(super) server: Arc<str>,
     pub(super) peer: Peer,
     pub(super) welcome: Arc<Welcome>,
 }
@@ -50,6 +51,7 @@ enum Attachment {
 
 /// A child with its output, and the variables it did not inherit.
 struct ChildProcess {
+    server: Arc<str>,
     process: Process,
     stderr: StderrTail,
     withheld: Withheld,
@@ -57,6 +59,7 @@ struct ChildProcess {
 
 /// The parameters of a new connection.
 pub(super) struct Opening<'a> {
+    pub(super) server: &'a Arc<str>,
     pub(super) endpoint: &'a ServerEndpoint,
     /// Answers the server's requests.
     pub(super) service: Arc<dyn Service>,
@@ -68,12 +71,15 @@ pub(super) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
-    async fn open(self) -> Result<Connection, UpstreamFailure> {
+    async fn open(&self) -> Result<Connection, UpstreamFailure> {
         self.endpoint.check_pinned().await?;
-        let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
+        let (peer, mut attached) = connect(&self)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
-            Ok(welcome) => Ok(Connection { peer, welcome: Arc::new(welcome), attached }),
+            Ok(welcome) => {
+                let (server, welcome) = (self.server.clone(), Arc::new(welcome));
+                Ok(Connection { server, peer, welcome, attached })
+            }
             Err(error) => {
                 let failure = attached.start_failure(handshake_failure(&error)).await;
                 attached.close(&peer).await;
@@ -117,18 +123,16 @@ fn refusal(method: &str, refused: &ErrorObject) -> UpstreamFailure {
     UpstreamFailure::new(&reason, Some(&refused.message))
 }
 
-fn connect(
-    endpoint: &ServerEndpoint,
-    service: Arc<dyn Service>,
-    stderr: &StderrTail,
-) -> Result<(Peer, Attachment), String> {
-    match endpoint {
+fn connect(opening: &Opening<'_>) -> Result<(Peer, Attachment), String> {
+    let (stderr, service) = (opening.stderr, opening.service.clone());
+    match opening.endpoint {
         ServerEndpoint::Stdio(command) => {
             let (spec, withheld) = command.child_spec()?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
-            let child = ChildProcess { process, stderr: stderr.clone(), withheld };
+            let (server, stderr) = (opening.server.clone(), stderr.clone());
+            let child = ChildProcess { server, process, stderr, withheld };
             Ok((peer, Attachment::Process(Box::new(child))))
         }
         ServerEndpoint::Http { url, headers } => {
@@ -209,14 +213,16 @@ impl Lister {
         for (kind, list) in OTHERS {
             match self.list(list, timeout).await {
                 Ok(items) => others.push(ItemList { kind, items }),
-                Err(failure) => tracing::warn!(reason = %failure, "cannot fetch a list"),
+                Err(failure) => {
+                    tracing::warn!(server = %self.server, reason = %failure, "cannot fetch a list");
+                }
             }
         }
         others
     }
 
     async fn list(&self, list: List, timeout: Duration) -> Result<Vec<Raw>, UpstreamFailure> {
-        if !offers(&self.welcome.result, list) {
+        if self.welcome.capability(list.capability()).is_none() {
             return Ok(Vec::new());
         }
         client::list(&self.peer, list, timeout).await.map_err(|error| list_failure(&error))
@@ -225,7 +231,8 @@ impl Lister {
 
 impl Connection {
     pub(super) fn lister(&self) -> Lister {
-        Lister { peer: self.peer.clone(), welcome: self.welcome.clone() }
+        let (server, peer) = (self.server.clone(), self.peer.clone());
+        Lister { server, peer, welcome: self.welcome.clone() }
     }
 
     /// Waits until the connection is lost, and returns the reason.
@@ -282,8 +289,9 @@ impl Attachment {
             return failure;
         };
         if !child.withheld.is_empty() {
-            let (withheld, reason) = (&child.withheld, &failure.reason);
-            tracing::warn!(%withheld, reason, "a server did not start; it inherited none of these");
+            let ChildProcess { server, withheld, .. } = &**child;
+            let reason = &failure.reason;
+            tracing::warn!(%server, %withheld, reason, "the server did not start; it inherited none of these");
         }
         let hint = child.withheld.hint(&child.stderr.lines());
         failure.with_hint(&hint)
@@ -297,13 +305,4 @@ impl Attachment {
             Attachment::Nothing => {}
         }
     }
-}
-
-fn offers(welcome: &Raw, list: List) -> bool {
-    let Ok(members) = ObjectMembers::parse(welcome) else {
-        return false;
-    };
-    let capabilities = members.get("capabilities").unwrap_or("{}");
-    serde_json::from_str::<ObjectMembers<'_>>(capabilities)
-        .is_ok_and(|capabilities| capabilities.get(list.capability()).is_some())
 }

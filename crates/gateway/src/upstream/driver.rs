@@ -10,6 +10,8 @@ use domain::ledger::target::UnfitTargetRule;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, UpstreamEvent, UpstreamFailure, UpstreamMachine, UpstreamState};
 use mcp::child::StderrTail;
+use mcp::handshake::Welcome;
+use mcp::message::raw;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -18,7 +20,9 @@ use crate::catalogs::Publisher;
 use crate::pipeline::question::QuestionOrigin;
 use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
+use crate::upstream::connection::Opening;
 use crate::upstream::link::{LinkHandle, ServerLink, ServerLists};
+use crate::upstream::listeners::Listeners;
 use crate::upstream::own::OwnConnections;
 use crate::upstream::pace::RelistPace;
 use crate::upstream::refused_questions::RefusalLog;
@@ -42,6 +46,8 @@ pub(super) struct Wiring {
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) link: Arc<ArcSwapOption<LinkHandle>>,
     pub(super) own: Arc<OwnConnections>,
+    pub(super) listeners: Arc<Listeners>,
+    pub(super) welcome: Arc<ArcSwapOption<Welcome>>,
     pub(super) state: watch::Sender<UpstreamState>,
     pub(super) stderr: StderrTail,
     pub(super) reviewer: Reviewer,
@@ -94,6 +100,7 @@ impl Driver {
             settings: wiring.settings.clone(),
             origin: QuestionOrigin::of_server(&spec.name),
         };
+        let listeners = wiring.listeners.clone();
         Driver {
             review: Review { listing: known, ..Review::default() },
             extras: None,
@@ -103,7 +110,7 @@ impl Driver {
             rules: Arc::new(spec.rules.clone()),
             spec,
             wiring,
-            side: Arc::new(SharedSide::new(log)),
+            side: Arc::new(SharedSide::new(log, listeners)),
             machine: UpstreamMachine::default(),
             link: None,
             attempt: None,
@@ -223,18 +230,31 @@ impl Driver {
     }
 
     fn connect(&mut self) {
-        let endpoint = self.spec.endpoint.clone();
+        let (server, endpoint) = (self.spec.name.clone(), self.spec.endpoint.clone());
         let stderr = self.wiring.stderr.clone();
         let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
         self.attempt = Some(tokio::spawn(async move {
-            ServerLink::open(&endpoint, service, &stderr, timeout).await
+            let opening = Opening {
+                server: &server,
+                endpoint: &endpoint,
+                service,
+                capabilities: raw("{}".to_owned()),
+                stderr: &stderr,
+                timeout,
+            };
+            ServerLink::open(opening).await
         }));
     }
 
     async fn adopt(&mut self, link: ServerLink, lists: ServerLists) -> UpstreamEvent {
         self.take(lists, link.instructions(), link.info()).await;
-        self.wiring.link.store(Some(Arc::new(link.handle())));
+        let handle = link.handle();
+        if let LinkHandle::Server { peer, welcome, .. } = &handle {
+            self.wiring.welcome.store(Some(welcome.clone()));
+            self.wiring.listeners.wishes().ask(peer.clone(), self.settings().connect_timeout);
+        }
+        self.wiring.link.store(Some(Arc::new(handle)));
         self.link = Some(link);
         self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
         UpstreamEvent::Connected
@@ -274,7 +294,9 @@ impl Driver {
         info: Option<Arc<str>>,
     ) {
         let ServerLists { tools, others } = lists;
-        let extras = Extras { instructions, lists: others }.bounded(&self.spec.name);
+        let resources_changed = self.side.resources_changed();
+        let extras = Extras { instructions, lists: others, resources_changed };
+        let extras = extras.bounded(&self.spec.name);
         let is_known = self.review.listing.is_of(&tools);
         let is_planned = self.review.listing.plan_source().info == info;
         // It was reviewed on arrival, and again after each decision.
@@ -311,7 +333,7 @@ impl Driver {
         for own in publisher.own_lists() {
             let tools = ToolList::Again(own.listing.clone());
             let info = own.listing.plan_source().info.clone();
-            let offer = Offer { tools, extras: Extras::default(), info };
+            let offer = Offer { tools, extras: Extras::of_listing(&own.listing), info };
             let review = reviewer.review(offer, ListScope::Own).await;
             publisher.review_own(&own, review.listing);
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use domain::upstream::UpstreamFailure;
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
-use mcp::message::{Raw, raw};
-use mcp::peer::{Peer, Service};
+use mcp::message::Raw;
+use mcp::peer::Peer;
 use provider::ProviderConnection;
 
 use crate::spec::{PluginSpec, ServerEndpoint};
@@ -30,23 +30,19 @@ pub(super) struct ServerLists {
 
 /// Makes calls on a link while it is up.
 pub(crate) enum LinkHandle {
-    Server { peer: Peer, welcome: Arc<Welcome> },
+    Server { server: Arc<str>, peer: Peer, welcome: Arc<Welcome> },
     Plugin(Arc<dyn ProviderConnection>),
 }
 
 impl ServerLink {
     /// Opens the link and lists, or returns one sentence saying why it cannot.
     pub(super) async fn open(
-        endpoint: &ServerEndpoint,
-        service: Arc<dyn Service>,
-        stderr: &StderrTail,
-        timeout: Duration,
+        opening: Opening<'_>,
     ) -> Result<(ServerLink, ServerLists), UpstreamFailure> {
-        if let ServerEndpoint::Plugin(plugin) = endpoint {
-            return open_plugin(plugin, stderr, timeout).await;
+        let timeout = opening.timeout;
+        if let ServerEndpoint::Plugin(plugin) = opening.endpoint {
+            return open_plugin(plugin, opening.stderr, timeout).await;
         }
-        let capabilities = raw("{}".to_owned());
-        let opening = Opening { endpoint, service, capabilities, stderr, timeout };
         let (connection, tools) = opening.open_and_list().await?;
         let others = connection.lister().others(timeout).await;
         Ok((ServerLink::Server(connection), ServerLists { tools, others }))
@@ -54,10 +50,10 @@ impl ServerLink {
 
     pub(super) fn handle(&self) -> LinkHandle {
         match self {
-            ServerLink::Server(connection) => LinkHandle::Server {
-                peer: connection.peer.clone(),
-                welcome: connection.welcome.clone(),
-            },
+            ServerLink::Server(connection) => {
+                let Lister { server, peer, welcome } = connection.lister();
+                LinkHandle::Server { server, peer, welcome }
+            }
             ServerLink::Plugin(plugin) => LinkHandle::Plugin(plugin.clone()),
         }
     }
@@ -105,8 +101,9 @@ impl LinkHandle {
     /// Requests the lists again.
     pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, UpstreamFailure> {
         match self {
-            LinkHandle::Server { peer, welcome } => {
-                let lister = Lister { peer: peer.clone(), welcome: welcome.clone() };
+            LinkHandle::Server { server, peer, welcome } => {
+                let (server, peer) = (server.clone(), peer.clone());
+                let lister = Lister { server, peer, welcome: welcome.clone() };
                 let tools = lister.tools(timeout).await?;
                 Ok(ServerLists { tools, others: lister.others(timeout).await })
             }

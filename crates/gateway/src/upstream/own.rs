@@ -27,20 +27,27 @@ use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::SessionKey;
 use crate::upstream::connection::{Connection, Opening};
+use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
-use crate::upstream::server_side::{CLIENT_CAPABILITIES, ClientSide};
+use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
 use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
     server: Arc<str>,
     endpoint: ServerEndpoint,
     sharing: Sharing,
-    stderr: StderrTail,
-    settings: Arc<ArcSwap<GateSettings>>,
-    publisher: Publisher,
-    reviewer: Reviewer,
+    around: OwnSurroundings,
     by_session: Mutex<HashMap<Arc<str>, Arc<OwnConnection>>>,
+}
+
+/// The parts of the gate that all connections of single clients use.
+pub(super) struct OwnSurroundings {
+    pub(super) stderr: StderrTail,
+    pub(super) settings: Arc<ArcSwap<GateSettings>>,
+    pub(super) publisher: Publisher,
+    pub(super) reviewer: Reviewer,
+    pub(super) listeners: Arc<Listeners>,
 }
 
 pub(super) struct OwnConnection {
@@ -59,27 +66,24 @@ struct OpenConnection {
 }
 
 impl OwnConnections {
-    pub(super) fn new(
-        spec: &ServerSpec,
-        stderr: StderrTail,
-        settings: Arc<ArcSwap<GateSettings>>,
-        publisher: Publisher,
-        reviewer: Reviewer,
-    ) -> OwnConnections {
+    pub(super) fn new(spec: &ServerSpec, around: OwnSurroundings) -> OwnConnections {
         OwnConnections {
             server: spec.name.clone(),
             endpoint: spec.endpoint.clone(),
             sharing: spec.connection.sharing,
-            stderr,
-            settings,
-            publisher,
-            reviewer,
+            around,
             by_session: Mutex::default(),
         }
     }
 
     pub(super) fn is_open(&self, session: &str) -> bool {
-        self.lock().get(session).is_some_and(|own| own.peer().is_ok_and(|peer| !peer.is_closed()))
+        self.open_peer(session).is_some()
+    }
+
+    /// Returns the session's own connection, if it is open.
+    pub(super) fn open_peer(&self, session: &str) -> Option<mcp::Peer> {
+        let peer = self.lock().get(session)?.peer().ok()?;
+        (!peer.is_closed()).then_some(peer)
     }
 
     /// Returns the roots that the session's client named to the server.
@@ -120,7 +124,7 @@ impl OwnConnections {
         if let Some((_, failure)) = own.failed.get() {
             return Err(failure.clone());
         }
-        let timeout = self.settings.load().connect_timeout.min(ctx.remaining());
+        let timeout = self.around.settings.load().connect_timeout.min(ctx.remaining());
         let opened = self.open(session, own.side.clone(), capabilities, timeout).await;
         if let Err(failure) = &opened {
             tracing::warn!(server = %self.server, reason = %failure, "a client's own connection");
@@ -137,23 +141,27 @@ impl OwnConnections {
         timeout: Duration,
     ) -> Result<OpenConnection, UpstreamFailure> {
         let opening = Opening {
+            server: &self.server,
             endpoint: &self.endpoint,
             service: side.clone(),
             capabilities,
-            stderr: &self.stderr,
+            stderr: &self.around.stderr,
             timeout,
         };
         let (connection, tools) = opening.open_and_list().await?;
+        let shared = self.around.publisher.catalog();
+        let listing = shared.server(&self.server).map(|server| server.listing.clone());
         let keeper = Keeper {
-            server: self.server.clone(),
-            publisher: self.publisher.clone(),
-            reviewer: self.reviewer.clone(),
+            publisher: self.around.publisher.clone(),
+            reviewer: self.around.reviewer.clone(),
             session: session.clone(),
             side,
             lister: connection.lister(),
-            settings: self.settings.clone(),
+            settings: self.around.settings.clone(),
+            resources_before: listing.and_then(|it| Some(it.offer()?.resources_changed())),
         };
         keeper.publish(tools).await;
+        self.around.listeners.wishes_of(session).ask(connection.peer.clone(), timeout);
         let keeping = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
         Ok(OpenConnection { connection, _keeping: keeping })
     }
@@ -195,7 +203,7 @@ impl OwnConnections {
         let own = by_session.entry(session.clone()).or_insert_with(|| {
             Arc::new(OwnConnection {
                 token: token.clone(),
-                side: Arc::new(ClientSide::new(self.refusal_log(client))),
+                side: Arc::new(ClientSide::new(&self.server, self.refusal_log(client))),
                 opened: OnceCell::new(),
                 failed: OnceLock::new(),
                 last_used: Mutex::new(Instant::now()),
@@ -207,8 +215,8 @@ impl OwnConnections {
 
     fn refusal_log(&self, client: SessionKey<'_>) -> RefusalLog {
         RefusalLog {
-            store: self.reviewer.store().clone(),
-            settings: self.settings.clone(),
+            store: self.around.reviewer.store().clone(),
+            settings: self.around.settings.clone(),
             origin: QuestionOrigin::of_session(&self.server, client),
         }
     }
@@ -223,7 +231,9 @@ impl OwnConnections {
     pub(super) async fn sweep(&self) {
         let idle: Vec<Arc<OwnConnection>> = {
             let mut by_session = self.lock();
-            let (idle, used) = by_session.drain().partition(|(_, own)| own.is_idle());
+            let listens = |session: &str| self.around.listeners.listens(session);
+            let (idle, used) =
+                by_session.drain().partition(|(session, own)| own.is_idle() && !listens(session));
             *by_session = used;
             let idle: HashMap<Arc<str>, Arc<OwnConnection>> = idle;
             idle.into_values().collect()
@@ -266,13 +276,23 @@ impl OwnConnection {
 /// Returns the client's declared capabilities that a server may use.
 fn declared(ctx: &CallContext) -> ObjectMembers<'static> {
     let mut declared = ObjectMembers::default();
+    let capability = |name: &str| ctx.ask_client.as_ref()?.capability(name);
     for name in CLIENT_CAPABILITIES {
-        let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
-        if let Some(json) = capability {
+        if let Some(json) = capability(name) {
+            declared.set(name, json);
+        }
+    }
+    // An empty set of them declares nothing.
+    for name in CLIENT_EXTENSIONS {
+        if let Some(json) = capability(name).filter(|json| !is_empty(json)) {
             declared.set(name, json);
         }
     }
     declared
+}
+
+fn is_empty(object: &str) -> bool {
+    serde_json::from_str::<ObjectMembers<'_>>(object).is_ok_and(|members| members.is_empty())
 }
 
 /// Closes each connection that no call uses; one in use closes with its call.

@@ -4,8 +4,10 @@
 //! running call, for roots at any time. Refused questions are recorded.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use domain::method::Method;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
@@ -17,32 +19,70 @@ use tokio::sync::{Notify, Semaphore};
 use crate::limits;
 use crate::pipeline::question::AskingCall;
 use crate::place::ClientRoots;
+use crate::upstream::listeners::{ClientQueue, Listeners};
 use crate::upstream::refused_questions::{QuestionRefusal, RefusalCounts, RefusalLog};
 
 /// The capabilities of a client that let a server ask it something.
 pub(super) const CLIENT_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
 
+/// The capabilities that say which of its own features a client uses.
+pub(super) const CLIENT_EXTENSIONS: [&str; 2] = ["experimental", "extensions"];
+
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
 const ROOTS: &str = "roots/list";
 
-const LIST_CHANGED: &str = "notifications/tools/list_changed";
+/// Stands for any method of a server's own where refused questions are counted.
+const CUSTOM: &str = "custom method";
 
-/// Lists that are reviewed along with the tools.
-const OTHERS_CHANGED: [&str; 2] =
-    ["notifications/prompts/list_changed", "notifications/resources/list_changed"];
+const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+
+/// Announcements of lists that the gate reads and reviews itself.
+pub(super) const LISTS_CHANGED: [&str; 3] =
+    ["notifications/tools/list_changed", "notifications/prompts/list_changed", RESOURCES_CHANGED];
+
+/// Signals that a server announced a change of its lists.
+#[derive(Default)]
+pub(super) struct Announcements {
+    changed: Notify,
+    resources: AtomicU64,
+}
+
+impl Announcements {
+    /// Takes an announcement; returns any other notification.
+    fn take(&self, notification: Notification) -> Option<Notification> {
+        if !LISTS_CHANGED.contains(&notification.method.as_str()) {
+            return Some(notification);
+        }
+        if notification.method == RESOURCES_CHANGED {
+            self.resources.fetch_add(1, Ordering::Relaxed);
+        }
+        self.changed.notify_one();
+        None
+    }
+
+    pub(super) async fn notified(&self) {
+        self.changed.notified().await;
+    }
+}
 
 /// The gate's end of the shared connection.
 pub(super) struct SharedSide {
-    /// Signalled when the server announces that any of its lists has changed.
-    pub(super) list_changed: Notify,
+    pub(super) list_changed: Announcements,
+    listeners: Arc<Listeners>,
     refused: Mutex<RefusalCounts>,
     log: RefusalLog,
 }
 
 impl SharedSide {
-    pub(super) fn new(log: RefusalLog) -> SharedSide {
-        SharedSide { list_changed: Notify::new(), refused: Mutex::default(), log }
+    pub(super) fn new(log: RefusalLog, listeners: Arc<Listeners>) -> SharedSide {
+        let list_changed = Announcements::default();
+        SharedSide { list_changed, listeners, refused: Mutex::default(), log }
+    }
+
+    /// Returns how often the server announced other resources.
+    pub(super) fn resources_changed(&self) -> u64 {
+        self.list_changed.resources.load(Ordering::Relaxed)
     }
 
     fn answer(&self, request: &Request) -> Result<Raw, ErrorObject> {
@@ -74,9 +114,8 @@ impl Service for SharedSide {
     }
 
     fn notification(&self, notification: Notification, _peer: Peer) {
-        let method = notification.method.as_str();
-        if method == LIST_CHANGED || OTHERS_CHANGED.contains(&method) {
-            self.list_changed.notify_one();
+        if let Some(notification) = self.list_changed.take(notification) {
+            self.listeners.hear(&notification);
         }
     }
 }
@@ -93,8 +132,8 @@ pub(super) struct ClientSide {
     known: Mutex<ClientState>,
     /// Limits concurrent requests for roots.
     roots: Semaphore,
-    /// Signalled when the server announces that its tools have changed.
-    pub(super) list_changed: Notify,
+    server: Arc<str>,
+    pub(super) list_changed: Announcements,
     log: RefusalLog,
 }
 
@@ -105,6 +144,8 @@ struct ClientState {
     entered: u64,
     /// The client itself: a server may request roots at any time.
     client: Option<Arc<dyn AskClient>>,
+    /// Carries notifications to the client between its calls.
+    queue: Option<ClientQueue>,
     /// The client's last answer to a request for roots.
     roots: ClientRoots,
     /// Questions that were refused, except for those that a call counts.
@@ -121,13 +162,19 @@ struct RunningState {
 }
 
 impl ClientSide {
-    pub(super) fn new(log: RefusalLog) -> ClientSide {
+    pub(super) fn new(server: &Arc<str>, log: RefusalLog) -> ClientSide {
         ClientSide {
             known: Mutex::default(),
             roots: Semaphore::new(limits::ROOTS_REQUESTS_MAX),
-            list_changed: Notify::new(),
+            server: server.clone(),
+            list_changed: Announcements::default(),
             log,
         }
+    }
+
+    /// Returns how often the server announced other resources to this client.
+    pub(super) fn resources_changed(&self) -> u64 {
+        self.list_changed.resources.load(Ordering::Relaxed)
     }
 
     /// Registers the client before its connection is opened.
@@ -135,6 +182,8 @@ impl ClientSide {
         let mut known = self.lock();
         if known.client.is_none() {
             known.client = ctx.ask_client.as_ref().map(|client| client.between_calls());
+            let client = known.client.clone();
+            known.queue = client.map(|client| ClientQueue::new(&self.server, client));
         }
     }
 
@@ -172,6 +221,9 @@ impl ClientSide {
             }
             SAMPLING => self.ask_within_call(SAMPLING, request.params).await,
             ELICITATION => self.ask_within_call(ELICITATION, request.params).await,
+            other if Method::of_request(other) == Some(Method::Custom) => {
+                self.ask_custom(&request.method, request.params).await
+            }
             _ => own_answer(&request),
         }
     }
@@ -189,6 +241,34 @@ impl ClientSide {
             return Err(ErrorObject::method_not_found(method));
         };
         client.ask(method, params, &ctx).await.map_err(unanswered)
+    }
+
+    /// Passes on a request of a method of the server's own, within the client's latest call, if the
+    /// client chose the server.
+    async fn ask_custom(&self, method: &str, params: Option<Raw>) -> Result<Raw, ErrorObject> {
+        let ctx = self.admit(CUSTOM).map_err(|refusal| refusal.error(CUSTOM))?;
+        match ctx.ask_client.as_ref().filter(|client| client.hears(&self.server)) {
+            Some(client) => client.ask(method, params, &ctx).await.map_err(unanswered),
+            None => Err(ErrorObject::method_not_found(method)),
+        }
+    }
+
+    /// Passes a notification to the client: within its latest call if there is one, so that it
+    /// arrives before the result, and otherwise outside of any.
+    fn pass(&self, notification: Notification) {
+        let notices = {
+            let known = self.lock();
+            known.running.values().next_back().and_then(|latest| latest.ctx.notices.clone())
+        };
+        let left = match notices {
+            Some(notices) => notices(notification),
+            None => Some(notification),
+        };
+        if let Some(notification) = left
+            && let Some(queue) = &self.lock().queue
+        {
+            queue.push(notification);
+        }
     }
 
     /// Counts a question, and returns the context of the call that it belongs to.
@@ -282,8 +362,8 @@ impl Service for ClientSide {
     }
 
     fn notification(&self, notification: Notification, _peer: Peer) {
-        if notification.method == LIST_CHANGED {
-            self.list_changed.notify_one();
+        if let Some(notification) = self.list_changed.take(notification) {
+            self.pass(notification);
         }
     }
 }

@@ -435,7 +435,7 @@ fn receive(peer: &Peer, frame: Frame, waiting: Option<&Id>) -> bool {
     match frame {
         Frame::Single(message) => {
             let answered = is_answer(&message);
-            peer.receive(message);
+            peer.receive_within(message, waiting);
             answered
         }
         Frame::Batch(batch) if peer.version().is_some_and(Version::allows_batches) => {

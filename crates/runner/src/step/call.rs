@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, ProviderError, Surface};
 use serde_json::Value;
@@ -30,6 +31,7 @@ impl Work<'_> {
             session: Some(session),
             request_id: None,
             surface: Surface::Run,
+            method: Method::ToolCall,
             tool,
             arguments: arguments.unwrap_or_else(Object::empty),
             declared: Declared::Nothing,

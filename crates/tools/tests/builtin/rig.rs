@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use domain::Caller;
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, ProviderError, Surface, ToolProvider};
 use serde_json::Value;
@@ -105,6 +106,7 @@ fn call(tool: &str, arguments: &Value) -> Call {
         session: None,
         request_id: None,
         surface: Surface::Discovery,
+        method: Method::ToolCall,
         tool: ToolName { server: "workspace".to_owned(), tool: tool.to_owned() },
         arguments: Object::parse(&arguments.to_string()).unwrap().unwrap(),
         declared: Declared::Nothing,

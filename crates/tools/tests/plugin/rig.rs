@@ -8,6 +8,7 @@ use std::time::Duration;
 use domain::Caller;
 use domain::config;
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use mcp::child::StderrTail;
 use provider::{
@@ -175,6 +176,7 @@ pub(crate) fn call(tool: &str, arguments: &str) -> Call {
         session: None,
         request_id: None,
         surface: Surface::Cli,
+        method: Method::ToolCall,
         tool: ToolName { server: "plugin".to_owned(), tool: tool.to_owned() },
         arguments: Object::parse(arguments).unwrap().unwrap(),
         declared: Declared::Nothing,

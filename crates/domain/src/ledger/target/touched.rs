@@ -66,6 +66,8 @@ impl TargetBasis {
     pub const UNKNOWN_TOOL: TargetBasis = TargetBasis::fixed("unknown tool");
     /// A file or folder of the gate's own tools.
     pub const WORKSPACE: TargetBasis = TargetBasis::fixed("builtin:workspace");
+    /// The params of a request that the protocol defines.
+    pub const PROTOCOL: TargetBasis = TargetBasis::fixed("protocol");
     pub const SECRET: TargetBasis = TargetBasis::fixed("dropped: looked like a secret");
     /// The sender of an event named the resource.
     pub const REPORTED: TargetBasis = TargetBasis::fixed("reported");

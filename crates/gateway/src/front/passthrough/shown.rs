@@ -1,4 +1,4 @@
-//! The list a pass-through client saw last, and whether a newer one needs a notification.
+//! The lists a pass-through client saw last, and whether newer ones need a notification.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,6 +7,54 @@ use domain::catalog::CatalogVersion;
 use mcp::message::Raw;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
+
+/// The lists whose changes a client is notified of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListKind {
+    Tools,
+    Prompts,
+    /// Resources and their templates.
+    Resources,
+}
+
+impl ListKind {
+    pub(super) const ALL: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+
+    pub(super) fn notification(self) -> &'static str {
+        match self {
+            ListKind::Tools => "notifications/tools/list_changed",
+            ListKind::Prompts => "notifications/prompts/list_changed",
+            ListKind::Resources => "notifications/resources/list_changed",
+        }
+    }
+}
+
+/// The lists of one client.
+#[derive(Default)]
+pub(super) struct ShownLists {
+    tools: ShownVersion,
+    prompts: ShownVersion,
+    resources: ShownVersion,
+}
+
+impl ShownLists {
+    pub(super) fn of(&self, kind: ListKind) -> &ShownVersion {
+        match kind {
+            ListKind::Tools => &self.tools,
+            ListKind::Prompts => &self.prompts,
+            ListKind::Resources => &self.resources,
+        }
+    }
+
+    /// Returns when a list has been built; changes made meanwhile may need a notification.
+    pub(super) async fn listed(&self) {
+        tokio::select! {
+            () = self.tools.listed.notified() => {}
+            () = self.prompts.listed.notified() => {}
+            () = self.resources.listed.notified() => {}
+        }
+    }
+}
 
 #[derive(Default)]
 pub(super) struct ShownVersion {
@@ -56,11 +104,6 @@ impl ShownVersion {
         let is_news = last.list != list;
         (last.version, last.list) = (Some(version), list);
         is_news
-    }
-
-    /// Returns when a list has been built; changes made meanwhile may need a notification.
-    pub(super) async fn listed(&self) {
-        self.listed.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, LastListing> {

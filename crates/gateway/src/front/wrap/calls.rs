@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock, Weak};
 use bytes::Bytes;
 use domain::Code;
 use domain::json::{self, Object};
+use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::error::INVALID_REQUEST;
-use mcp::message::{BadFrame, Raw, Request, Response};
+use mcp::message::{BadFrame, Notification, Raw, Request, Response, raw};
 use mcp::object::ObjectMembers;
 use mcp::{ErrorObject, Id};
 use provider::{
@@ -30,6 +31,7 @@ use crate::span::{self, RequestOrigin, UpstreamSpan};
 impl Relay {
     pub(super) fn start_call(
         self: &Arc<Self>,
+        method: Method,
         request: Request,
         line: Bytes,
     ) -> Result<(), BadFrame> {
@@ -44,7 +46,7 @@ impl Relay {
         let forwarded = ForwardedCall { line, answer: answered };
         self.running.spawn(async move {
             let id = request.id.clone();
-            match relay.call(request, forwarded, cancel, &raw_answer).await {
+            match relay.call((method, request), forwarded, cancel, &raw_answer).await {
                 Some(line) => relay.respond(&id, line).await,
                 None => {
                     if let Some(line) = relay.batches.leave_out(&id) {
@@ -55,6 +57,24 @@ impl Relay {
             relay.calls.remove(&id);
         });
         Ok(())
+    }
+
+    /// Passes a notification of the client's own on, as a call without a response.
+    pub(super) fn start_notification(self: &Arc<Self>, notification: Notification, line: Bytes) {
+        let relay = self.clone();
+        self.running.spawn(async move {
+            let Notification { method, params } = notification;
+            let parsed = ToolRequest::of_method(&method, params.as_deref());
+            let prepared = match parsed {
+                Ok(parsed) => relay.prepare(Method::CustomNotification, parsed, None).await,
+                Err(error) => Err(error),
+            };
+            let (_, answer) = oneshot::channel();
+            if let Ok(prepared) = prepared {
+                let forwarded = ForwardedCall { line, answer };
+                relay.make(prepared, forwarded, CancellationToken::new()).await;
+            }
+        });
     }
 
     /// Handles a cancellation by the client; it has already been forwarded to the server.
@@ -70,13 +90,21 @@ impl Relay {
     /// Returns the response line; `None` for a cancelled call.
     async fn call(
         &self,
-        request: Request,
+        (method, request): (Method, Request),
         forwarded: ForwardedCall,
         cancel: CancellationToken,
         raw_answer: &OnceLock<Bytes>,
     ) -> Option<Bytes> {
         let id = request.id.clone();
-        let prepared = match self.prepare(&request).await {
+        let parsed = match method {
+            Method::ToolCall => ToolRequest::parse(&request),
+            _ => ToolRequest::of_method(&request.method, request.params.as_deref()),
+        };
+        let prepared = match parsed {
+            Ok(parsed) => self.prepare(method, parsed, Some(id.to_string())).await,
+            Err(error) => Err(error),
+        };
+        let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Some(line(id, Err(error))),
         };
@@ -95,18 +123,30 @@ impl Relay {
             CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => {
                 Err(ErrorObject::invalid_params(unknown))
             }
-            outcome => Ok(reply::passed(outcome)),
+            outcome if method == Method::ToolCall => Ok(reply::passed(outcome)),
+            outcome => reply::passed_request(outcome),
         };
         Some(line(id, answer))
     }
 
-    async fn prepare(&self, request: &Request) -> Result<PreparedCall, ErrorObject> {
-        let parsed = ToolRequest::parse(request)?;
+    async fn prepare(
+        &self,
+        method: Method,
+        parsed: ToolRequest,
+        request_id: Option<String>,
+    ) -> Result<PreparedCall, ErrorObject> {
         let arguments = Object::parse(parsed.arguments.get()).map_err(|error| {
             let why = json::explain(&error);
             ErrorObject::invalid_params(format!("arguments are not valid JSON: {why}"))
         })?;
+        let arguments = arguments.unwrap_or_else(Object::empty);
+        if let Method::Known(rule) = method
+            && let Some(fault) = rule.subject.fault(arguments.members())
+        {
+            return Err(ErrorObject::invalid_params(format!("{}: {fault}", rule.name)));
+        }
         let tool = ToolName { server: self.name.to_string(), tool: parsed.name.clone() };
+        // No list names a method, so that the first call of one waits for the first list.
         if self.gateway.catalog().tool(&tool).is_none() {
             self.listings.known().await;
         }
@@ -115,10 +155,11 @@ impl Relay {
             caller: self.caller.clone(),
             client: self.client.get().cloned(),
             session: Some(self.session.clone()),
-            request_id: Some(request.id.to_string()),
+            request_id,
             surface: Surface::Wrap,
+            method,
             tool,
-            arguments: arguments.unwrap_or_else(Object::empty),
+            arguments,
             declared: Declared::Nothing,
             other: parsed.other.clone(),
         };
@@ -203,6 +244,11 @@ impl ToolProvider for WrappedProvider {
             let span = UpstreamSpan::start(tracer, &relay.name, "stdio", &ctx.trace);
             let meta = span::meta(&call.other, &span.trace(&ctx.trace));
             relay.send_server(with_meta(line, meta)).await;
+            if call.method == Method::CustomNotification {
+                let reply = Ok(Reply { result: raw("{}".to_owned()) });
+                span.end(&reply);
+                return reply;
+            }
             let outcome = tokio::select! {
                 answer = answer => match answer {
                     Ok(Ok(result)) => Ok(Reply { result }),

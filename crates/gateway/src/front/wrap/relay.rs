@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use domain::Caller;
+use domain::method::Method;
 use domain::policy::ServerRules;
 use mcp::error::INVALID_REQUEST;
 use mcp::limits::CLIENT_NAME_BYTES_MAX;
@@ -164,6 +165,11 @@ impl Relay {
     ) -> Result<(), BadFrame> {
         match message {
             Message::Request(request) => self.request(request, line).await?,
+            Message::Notification(notification)
+                if Method::of_notification(&notification.method).is_some() =>
+            {
+                self.start_notification(notification, line);
+            }
             Message::Notification(notification) => {
                 self.send_server(line).await;
                 match notification.method.as_str() {
@@ -182,10 +188,14 @@ impl Relay {
 
     async fn request(self: &Arc<Self>, request: Request, line: Bytes) -> Result<(), BadFrame> {
         match request.method.as_str() {
-            "tools/call" => return self.start_call(request, line),
+            "tools/call" => return self.start_call(Method::ToolCall, request, line),
             "tools/list" => self.listings.expect_clients(request.id),
             "initialize" => self.note_client(&request),
-            _ => {}
+            other => {
+                if let Some(method) = Method::of_request(other) {
+                    return self.start_call(method, request, line);
+                }
+            }
         }
         self.send_server(line).await;
         Ok(())

@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::Caller;
 use domain::caller::Servers;
 use domain::json::Object;
+use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -72,6 +73,7 @@ fn call(caller: Caller, tool: &str, declared: Option<Class>, arguments: &Value) 
         session: None,
         request_id: None,
         surface: Surface::Discovery,
+        method: Method::ToolCall,
         tool: ToolName { server: "db".to_owned(), tool: tool.to_owned() },
         arguments: Object::parse(&arguments.to_string()).unwrap().unwrap(),
         declared,

@@ -18,13 +18,15 @@ use crate::upstream::server_side::ClientSide;
 
 /// Keeps one client's list up to date.
 pub(super) struct Keeper {
-    pub(super) server: Arc<str>,
     pub(super) publisher: Publisher,
     pub(super) reviewer: Reviewer,
     pub(super) session: Arc<str>,
     pub(super) side: Arc<ClientSide>,
     pub(super) lister: Lister,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
+    /// The number of changed resources in the shared list when the connection opened, so that an
+    /// equal list is the same one.
+    pub(super) resources_before: Option<u64>,
 }
 
 impl Keeper {
@@ -55,21 +57,25 @@ impl Keeper {
                     self.publisher.update_own(&self.session, listing);
                 }
                 Err(failure) => {
-                    tracing::warn!(server = %self.server, reason = %failure, "cannot refresh a client's own list");
+                    tracing::warn!(server = %self.lister.server, reason = %failure, "cannot refresh a client's own list");
                 }
             }
         }
     }
 
     async fn read(&self, tools: Vec<Raw>) -> Arc<Listing> {
+        let lists = self.lister.others(self.settings.load().connect_timeout).await;
+        let resources_changed = self.resources_before.unwrap_or(0) + self.side.resources_changed();
+        let extras = Extras { instructions: None, lists, resources_changed };
+        let extras = extras.bounded(&self.lister.server);
         // A list equal to a known one changes nothing for anybody, so the known one is used.
-        match self.publisher.published(&self.session, &tools) {
-            Some(published) => published,
-            None => {
-                let info = self.lister.welcome.server_name().map(Into::into);
-                let offer = Offer { tools: ToolList::New(tools), extras: Extras::default(), info };
-                self.reviewer.review(offer, ListScope::Own).await.listing
-            }
-        }
+        let tools = match self.publisher.published(&self.session, &tools) {
+            Some(published) if extras == Extras::of_listing(&published) => return published,
+            Some(published) => ToolList::Same(published),
+            None => ToolList::New(tools),
+        };
+        let info = self.lister.welcome.server_name().map(Into::into);
+        let offer = Offer { tools, extras, info };
+        self.reviewer.review(offer, ListScope::Own).await.listing
     }
 }

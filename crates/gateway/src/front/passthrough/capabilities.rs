@@ -1,0 +1,60 @@
+//! The capabilities that a view of one server declares: those of the server, as far as the gate
+//! passes them on.
+
+use mcp::handshake::Welcome;
+use mcp::message::Raw;
+use mcp::object::ObjectMembers;
+
+use crate::limits;
+
+/// The capabilities of a view that has only tools.
+pub(super) const TOOLS: &str = r#"{"tools":{"listChanged":true}}"#;
+
+/// Lists that the gate reviews, and so may change at any time.
+const REVIEWED: [&str; 3] = ["tools", "prompts", "resources"];
+
+/// Capabilities of no fixed size, which nobody reviews.
+const OPEN: [&str; 2] = ["experimental", "extensions"];
+
+/// A capability that is not passed on.
+const TASKS: &str = "tasks";
+
+/// Returns a server's capabilities as its clients get them.
+pub(super) fn passed(welcome: &Welcome) -> Option<Raw> {
+    passed_of(&welcome.capabilities()?)
+}
+
+fn passed_of(declared: &str) -> Option<Raw> {
+    let mut members: ObjectMembers<'_> = serde_json::from_str(declared).ok()?;
+    members.remove(TASKS);
+    for name in REVIEWED {
+        let Some(capability) = members.get(name).map(str::to_owned) else { continue };
+        let mut capability: ObjectMembers<'_> = serde_json::from_str(&capability).ok()?;
+        capability.set("listChanged", "true");
+        let capability = capability.write_text();
+        members.set(name, capability);
+    }
+    for name in OPEN {
+        if members.get(name).is_some_and(|json| json.len() > limits::OPEN_CAPABILITY_BYTES_MAX) {
+            members.remove(name);
+        }
+    }
+    Some(members.write())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_capabilities_pass_except_for_tasks() {
+        let passed = |declared: &str| passed_of(declared).map(|raw| raw.get().to_owned());
+        let declared = r#"{"logging":{},"prompts":{},"tasks":{"list":{}},"resources":{"subscribe":true,"x":1E2},"experimental":{"a":{}},"tools":{"listChanged":false}}"#;
+        let expected = r#"{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"x":1E2,"listChanged":true},"experimental":{"a":{}},"tools":{"listChanged":true}}"#;
+        assert_eq!(passed(declared).as_deref(), Some(expected));
+        assert_eq!(passed("{}").as_deref(), Some("{}"));
+        assert_eq!(passed("[]"), None);
+        let large = format!(r#"{{"experimental":{{"a":"{}"}},"tools":{{}}}}"#, "x".repeat(20_000));
+        assert_eq!(passed(&large).as_deref(), Some(TOOLS));
+    }
+}
