@@ -103,6 +103,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::AgentFailed
         | Code::AgentBypassed
         | Code::AgentLimit
+        | Code::AgentNotIsolated
         | Code::CommandFailed
         | Code::OperationFailed
         | Code::ProxyLoopGuard => StatusCode::BAD_GATEWAY,

@@ -24,6 +24,11 @@ pub(crate) fn own_program() -> Option<PathBuf> {
     if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() }
 }
 
+/// Returns the folder of a home in which agent programs are probed.
+pub(crate) fn probes(home: &Path) -> PathBuf {
+    home.join("probes")
+}
+
 fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     set(variable).or_else(|| Some(set("HOME")?.join(below_home)))

@@ -130,6 +130,8 @@ codes! {
         "the agent of a step went beyond `max_turns`, `max_tokens` or `max_cost_usd` and was ended"
     RunNotResumable "RUN_NOT_RESUMABLE" Caller false
         "the run cannot go on: its workflow, folder or inputs differ, or it did not keep what it needs"
+    AgentNotIsolated "AGENT_NOT_ISOLATED" Operator false
+        "the agent of an isolated step announced tools other than the gate's and was ended, or it was not started because it reads a file that would add some"
     ShuttingDown "SHUTTING_DOWN" Gate true
         "the gate is shutting down and accepts no new calls"
     ProxyUnknownKey "USER.MCP_PROXY.UNKNOWN_KEY" Operator false

@@ -358,7 +358,6 @@ mod tests {
             let call = Call {
                 tool: &tool,
                 request: Requested::Tool,
-                request: Requested::Tool,
                 surface: None,
                 addressee: Addressee::Person,
                 declared,
@@ -388,7 +387,6 @@ mod tests {
         let declared = IntentClaim::Variant(Class::Read, &declaration);
         let call = Call {
             tool: &tool,
-            request: Requested::Tool,
             request: Requested::Tool,
             surface: None,
             addressee: Addressee::Person,

@@ -362,7 +362,7 @@ impl Gateway {
             ServerEndpoint::Plugin(_) => false,
             ServerEndpoint::Stdio(_)
             | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse
+            | ServerEndpoint::Sse { .. }
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => true,
         })

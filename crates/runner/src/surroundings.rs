@@ -18,6 +18,8 @@ pub struct Surroundings {
     pub tracer: Option<Arc<dyn Tracer>>,
     /// Our own program, which runs between us and each agent.
     pub supervisor: Option<PathBuf>,
+    /// The folder for probes of agent programs.
+    pub probes: Option<PathBuf>,
     /// The folder to which steps' folders are relative.
     pub dir: PathBuf,
     /// The person's environment, which agents inherit.

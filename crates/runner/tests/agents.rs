@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 mod agents {
+    pub(crate) mod attacks;
     pub(crate) mod home;
+    pub(crate) mod isolation;
     pub(crate) mod stage;
+    pub(crate) mod trace;
 }
 
 use std::collections::BTreeSet;
@@ -269,7 +272,7 @@ async fn a_prompt_is_never_a_command() {
 }
 
 /// A library that leaves a file behind in every process that loads it.
-fn preloaded(folder: &Path, mark: &Path) -> PathBuf {
+pub(crate) fn preloaded(folder: &Path, mark: &Path) -> PathBuf {
     let (source, library) = (folder.join("evil.c"), folder.join("evil.so"));
     let text = format!(
         "#include <fcntl.h>\n__attribute__((constructor)) static void leave(void) {{ \

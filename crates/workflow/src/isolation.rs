@@ -11,13 +11,16 @@ use super::plan::{AgentState, Demand, Provider};
 use super::{AgentSupport, Inventory};
 use domain::code::Code;
 
-/// Returns the message for an agent that keeps its own tools.
-pub fn coexistence(provider: Provider) -> String {
+/// Returns the message for an agent that keeps its own tools, for this reason.
+pub fn coexistence(provider: Provider, reason: &str) -> String {
+    let others = [Provider::Claude, Provider::OpenAiCompatible].map(Provider::name);
+    let others = others.into_iter().filter(|other| *other != provider.name());
+    let others: Vec<String> = others.map(|other| format!("'{other}'")).collect();
     format!(
         "mcp_proxy on provider={} runs in coexistence mode. Built-in tools cannot be disabled and \
-         may bypass the proxy. Use 'claude' or 'openai_compatible' for guaranteed MCP-only \
-         isolation.",
-        provider.name()
+         may bypass the proxy. Use {} for guaranteed MCP-only isolation. Reason: {reason}.",
+        provider.name(),
+        others.join(" or ")
     )
 }
 
@@ -32,12 +35,12 @@ pub(super) fn check(agent: &AgentState, known: &Inventory, report: &mut Report) 
     let coexists = coexists.filter(|_| agent.proxy.is_isolating());
     match (agent.isolation, coexists) {
         (Demand::Preferred, None) => {}
-        (Demand::Preferred, Some(_)) => {
-            let message = coexistence(agent.provider);
+        (Demand::Preferred, Some(reason)) => {
+            let message = coexistence(agent.provider, reason);
             report.warn(&places.provider, Code::ProxyUnsupportedProvider, message);
         }
         (Demand::Required, Some(reason)) => {
-            let message = format!("{} ({reason})", coexistence(agent.provider));
+            let message = coexistence(agent.provider, reason);
             report.error(&places.provider, Code::ProxyUnsupportedProvider, message);
         }
         (Demand::Required, None) if !agent.proxy.is_isolating() => {

@@ -232,6 +232,7 @@ async fn go(
         watch: recorder.watch(),
         tracer: telemetry.tracer(),
         supervisor: folders::own_program(),
+        probes: Some(folders::probes(home.path())),
         dir: resume::current_dir()?,
         env: std::env::vars_os().collect(),
         person: Person::new(std::env::vars_os()),

@@ -8,6 +8,7 @@ mod ending;
 mod faults;
 mod servers;
 pub(crate) mod stage;
+mod versions;
 
 use serde_json::{Value, json};
 use testkit::foreign;

@@ -69,8 +69,8 @@ async fn served(mut command: Command) -> Served {
     Served { address, _child: child }
 }
 
-/// Runs the suite, and returns the required scenarios that do not pass.
-async fn failing(dir: &Path, address: &str) -> Vec<String> {
+/// Runs the suite, whose required scenarios must all pass.
+async fn assert_conforms(dir: &Path, address: &str, what: &str) {
     let suite = "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js";
     let mut command = node(dir);
     command.arg(foreign::program(suite)).args(["server", "--requirements", "2025-11-25"]);
@@ -80,12 +80,9 @@ async fn failing(dir: &Path, address: &str) -> Vec<String> {
         let line = format!("\u{2713} {scenario}: ");
         said.lines().any(|said| said.starts_with(&line) && !said.contains(": 0 passed"))
     };
-    let failing: Vec<String> =
-        REQUIRED.iter().filter(|name| !passes(name)).map(|name| (*name).to_owned()).collect();
-    if !failing.is_empty() {
-        println!("{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    }
-    failing
+    let failing: Vec<&&str> = REQUIRED.iter().filter(|name| !passes(name)).collect();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(failing.is_empty(), "{what}: {failing:?}\n{said}\n{complaints}");
 }
 
 async fn conforms(fixture: Command) {
@@ -93,12 +90,12 @@ async fn conforms(fixture: Command) {
     let gate = Gate::start(|_| json!({"fixture": {"url": fixture.address}}), json!({})).await;
     gate.ready("fixture").await;
     let dir = gate.dir.path();
-    assert_eq!(failing(dir, &fixture.address).await, [""; 0], "the server itself");
+    assert_conforms(dir, &fixture.address, "the server itself").await;
     let view = format!("http://{}/mcp/s/fixture", gate.address);
     let mut with_token = node(dir);
     with_token.arg(peer("with_token.mjs")).args([&view, &gate.secret("agent-token")]);
     let proxy = served(with_token).await;
-    assert_eq!(failing(dir, &proxy.address).await, [""; 0], "through the gate");
+    assert_conforms(dir, &proxy.address, "through the gate").await;
     assert_eq!(gate.stop().await, Some(0));
 }
 

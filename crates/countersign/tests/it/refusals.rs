@@ -176,6 +176,7 @@ fn is_elsewhere(code: Code) -> bool {
         AgentBypassed,
         AgentLimit,
         RunNotResumable,
+        AgentNotIsolated,
     ];
     elsewhere.contains(&code) || code.as_str().starts_with("USER.")
 }

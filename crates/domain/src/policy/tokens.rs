@@ -169,7 +169,13 @@ proptest! {
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
         let facts = Facts { caller: &caller, found, strictness };
-        let call = Call { tool: &tool, request: Requested::Tool, surface: None, addressee: Addressee::Person, declared };
+        let call = Call {
+            tool: &tool,
+            request: Requested::Tool,
+            surface: None,
+            addressee: Addressee::Person,
+            declared,
+        };
         if let Verdict::Allow(allowed) = decide(&call, &facts) {
             let says_nothing = read_only.is_none() && destroys.is_none();
             prop_assert!(destructive || destroys != Some(true));

@@ -73,7 +73,7 @@ impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(&self) -> Result<Connection, UpstreamFailure> {
         self.endpoint.check_pinned().await?;
-        let (peer, mut attached) = connect(&self)?;
+        let (peer, mut attached) = connect(self)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
             Ok(welcome) => {

@@ -41,9 +41,7 @@ impl OldServer {
 
 fn connect_to(url: String) -> Peer {
     let mut endpoint = Endpoint::new(url);
-    endpoint
-        .headers
-        .push((http::header::AUTHORIZATION, HeaderValue::from_static("Bearer hush")));
+    endpoint.headers.push((http::header::AUTHORIZATION, HeaderValue::from_static("Bearer hush")));
     connect(endpoint, Listener::new().0).unwrap()
 }
 

@@ -14,6 +14,13 @@ pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json", "--verbos
 pub(super) const ISOLATING: &[&str] =
     &["--mcp-config", "--strict-mcp-config", "--tools", "--allowedTools", "--setting-sources"];
 
+/// Files that a prompt mentions with an `@`, and notes from earlier sessions.
+const DISABLED: [&str; 3] = [
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS",
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS",
+];
+
 pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     let request = input.request;
     let mut args = words(["-p", "--output-format", "stream-json", "--verbose"]);
@@ -32,10 +39,12 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
         // gate.
         args.extend(words(["--strict-mcp-config", "--tools", "", "--setting-sources="]));
         args.extend(words(["--no-session-persistence"]));
-        // Otherwise a file that the prompt mentions with an `@` is read and attached.
-        for name in ["CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS"] {
+        for name in DISABLED {
             env.push((name.to_owned(), "1".to_owned()));
         }
+        env.push(("ENABLE_CLAUDEAI_MCP_SERVERS".to_owned(), "false".to_owned()));
+        // Otherwise its logs of each step are left in the person's cache.
+        env.push(("XDG_CACHE_HOME".to_owned(), path_text(&input.private("cache"))?));
     }
     if let Some(model) = &request.model {
         args.extend(words(["--model", model]));
@@ -94,11 +103,18 @@ fn said(block: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     }
 }
 
+/// The first words of the result of a call that was not made: the tool does not exist, or its use
+/// was not permitted. The output of a tool that ran begins otherwise.
+const DENIALS: [&str; 3] =
+    ["No such tool available", "Claude requested permissions to use", "Permission to use"];
+
 fn answered(block: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
-    let words = block["content"].to_string();
+    let content = &block["content"];
+    let words = content.as_str().unwrap_or_else(|| text(&content[0]["text"]));
+    let words = words.trim_start_matches("<tool_use_error>").trim_start_matches("Error: ");
     let is_refusal = block["type"] == "tool_result"
         && block["is_error"] == true
-        && words.contains("No such tool available");
+        && DENIALS.iter().any(|denial| words.starts_with(denial));
     if is_refusal { report.refused(text(&block["tool_use_id"])) } else { Vec::new() }
 }
 

@@ -1,6 +1,8 @@
 //! Codex: `codex exec --json`. Its tools come from features and from the model's entry in its
 //! catalogue; both must be changed, and the catalogue is the installed program's own.
 
+use std::path::{Path, PathBuf};
+
 use domain::json;
 use serde_json::{Value, json};
 
@@ -8,14 +10,14 @@ use crate::agent::error::AgentError;
 use crate::agent::launch::{ARGUMENT_BYTES_MAX, Launch, LaunchInput, LaunchMode, path_text, words};
 use crate::agent::program::{Provider, SERVER_NAME};
 use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
-use crate::agent::toml;
+use crate::agent::{ground, person, toml};
 
 pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-check"];
 pub(super) const ISOLATING: &[&str] =
     &["--sandbox", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--disable"];
 
 /// All features that add tools, or run something from the person's setup.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 14] = [
     "shell_tool",
     "unified_exec",
     "view_image",
@@ -29,6 +31,7 @@ const FEATURES: [&str; 13] = [
     "tool_suggest",
     "skill_search",
     "code_mode_host",
+    "shell_snapshot",
 ];
 
 /// Tools that talk only to our server; they cannot be disabled.
@@ -72,7 +75,9 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     for setting in request.config.iter().flat_map(toml::overrides) {
         args.extend(words(["-c", &setting]));
     }
+    let mut launch = Launch::of(input);
     if input.mode == LaunchMode::Isolated {
+        keep_login(input, &mut launch)?;
         let catalogue = input.private("models.json");
         args.extend(words(["--sandbox", "read-only", "--ephemeral"]));
         args.extend(words(["--ignore-user-config", "--ignore-rules"]));
@@ -110,7 +115,26 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     }
     args.extend(request.args.iter().cloned());
     args.push("-".to_owned());
-    Ok(Launch { args, files, stdin: Some(prompt.into_bytes()), ..Launch::of(input) })
+    launch.files.extend(files);
+    Ok(Launch { args, stdin: Some(prompt.into_bytes()), ..launch })
+}
+
+/// Gives the program a home of its own, except for the folder with the person's login, which it
+/// rewrites as it uses it.
+fn keep_login(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
+    let set = input.var("CODEX_HOME").map(PathBuf::from);
+    let own = set.or_else(|| Some(Path::new(input.var("HOME")?).join(".codex")));
+    let own = own.filter(|folder| folder.is_dir());
+    if let Some(folder) = &own {
+        person::check_codex_variables(&folder.join(".env"))?;
+    }
+    ground::rehome(input, input.private("codex-person"), launch)?;
+    let folder = own.unwrap_or_else(|| input.private("codex-home"));
+    launch.env.push(("CODEX_HOME".to_owned(), path_text(&folder)?));
+    if folder.starts_with(&input.request.private) {
+        launch.folders.push(folder);
+    }
+    Ok(())
 }
 
 fn server(input: &LaunchInput) -> Result<Value, AgentError> {

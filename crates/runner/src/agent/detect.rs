@@ -16,7 +16,9 @@ use crate::agent::error::AgentError;
 use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::Isolation;
 use crate::agent::program::Provider;
-use crate::agent::{claude, codex, gemini, opencode};
+use crate::agent::reads::ReadTable;
+use crate::agent::version::{numbers, version_of};
+use crate::agent::{claude, codex, gemini, opencode, probe};
 
 /// Programs that run on node take seconds to start on a busy machine.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,10 +41,13 @@ pub struct Search<'a> {
     pub path: Option<&'a OsStr>,
     /// Our own program, which runs in between so that no query outlives us.
     pub supervisor: Option<&'a Path>,
+    /// The folder for probes of versions that are not in the table, and for their results.
+    pub probes: Option<&'a Path>,
 }
 
 impl InstalledAgent {
-    /// Finds the program and queries its capabilities.
+    /// Finds the program and queries its capabilities. A version that is not in the table is probed,
+    /// unless the result of an earlier probe is known.
     pub async fn detect(
         provider: Provider,
         search: &Search<'_>,
@@ -65,11 +70,16 @@ impl InstalledAgent {
         if !lacks.is_empty() {
             return Err(AgentError::TooOld { program, version, lacks });
         }
-        let (isolation, catalogue) = match look_closer(provider, &asker, &version, &help).await {
+        let lacks = lacking(isolating(provider), &help);
+        let (isolation, catalogue) = match look_closer(provider, &asker, &version, &lacks).await {
             Ok(catalogue) => (Isolation::Full, catalogue),
             Err(reason) => (Isolation::Coexistence { reason }, Vec::new()),
         };
-        Ok(InstalledAgent { provider, program, version, isolation, catalogue })
+        let mut found = InstalledAgent { provider, program, version, isolation, lacks, catalogue };
+        if found.isolation == Isolation::Full && !ReadTable::of(provider).knows(&found.version) {
+            found.isolation = probe::isolation(&found, search).await;
+        }
+        Ok(found)
     }
 }
 
@@ -78,9 +88,8 @@ async fn look_closer(
     provider: Provider,
     asker: &Asker<'_>,
     version: &str,
-    help: &str,
+    lacks: &[String],
 ) -> Result<Vec<u8>, String> {
-    let lacks = lacking(isolating(provider), help);
     if !lacks.is_empty() {
         return Err(format!("version {version} does not support {}", lacks.join(", ")));
     }
@@ -120,23 +129,6 @@ fn lacking(wanted: &[&str], help: &str) -> Vec<String> {
     let ends = |char: char| char.is_whitespace() || ",=<>[]()\"'|".contains(char);
     let known: std::collections::HashSet<&str> = help.split(ends).collect();
     wanted.iter().filter(|word| !known.contains(**word)).map(|word| (*word).to_owned()).collect()
-}
-
-/// Returns the first three numbers separated by dots.
-fn version_of(text: &str) -> Option<String> {
-    let is_version = |word: &&str| {
-        let numbers: Vec<&str> = word.split('.').collect();
-        let number =
-            |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        numbers.len() == 3 && numbers.iter().all(number)
-    };
-    let words = text.split(|char: char| !(char.is_ascii_alphanumeric() || char == '.'));
-    words.map(|word| word.trim_start_matches('v')).find(is_version).map(str::to_owned)
-}
-
-fn numbers(version: &str) -> [u64; 3] {
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    [(); 3].map(|()| parts.next().unwrap_or(0))
 }
 
 fn find(

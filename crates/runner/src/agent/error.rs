@@ -23,6 +23,12 @@ pub enum AgentError {
     /// Holds all faults at once.
     #[error("options would weaken the isolation of {provider}: {faults}", provider = .provider.as_str(), faults = .faults.join("; "))]
     LoosensIsolation { provider: Provider, faults: Vec<String> },
+    /// A file that the program reads cannot be shut off.
+    #[error("{provider} cannot be isolated here: {reason}", provider = .provider.as_str())]
+    CannotIsolate { provider: Provider, reason: String },
+    /// The program announced tools that are not ours, and was ended.
+    #[error("{provider} started with tools that are not the gate's and was ended: {tools}", provider = .provider.as_str(), tools = .tools.join(", "))]
+    NotIsolated { provider: Provider, tools: Vec<String> },
     #[error("{0}")]
     BadOption(String),
     #[error("the prompt is empty")]
@@ -44,6 +50,9 @@ impl AgentError {
             | AgentError::TooOld { .. }
             | AgentError::Unreadable { .. } => Code::AgentFailed,
             AgentError::LoosensIsolation { .. } => Code::WorkflowIsolation,
+            AgentError::CannotIsolate { .. } | AgentError::NotIsolated { .. } => {
+                Code::AgentNotIsolated
+            }
             AgentError::BadOption(_)
             | AgentError::EmptyPrompt
             | AgentError::PromptTooLarge { .. } => Code::InvalidArguments,

@@ -4,17 +4,23 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use workflow::ProgramRules;
 
 use crate::agent::error::AgentError;
 use crate::agent::launch::{Launch, LaunchInput, LaunchMode, Symlink, path_text, words};
 use crate::agent::person::GeminiFolder;
 use crate::agent::program::{Provider, SERVER_NAME};
 use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
+use crate::agent::{ground, version};
 
 pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
     &["--policy", "--allowed-mcp-server-names", "--extensions", "--skip-trust"];
+
+/// The first version measured to have a home of its own; 0.20 has none.
+const OWN_HOME: [u64; 3] = [0, 30, 0];
+
+/// The variable that names a file of settings under the person's own.
+const SYSTEM_DEFAULTS: &str = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH";
 
 /// The files that hold the person's Google login.
 const LOGIN: [&str; 4] =
@@ -59,13 +65,22 @@ pub(super) fn launch(input: &LaunchInput, folder: &GeminiFolder) -> Result<Launc
         launch.files.push((policy, POLICY.as_bytes().to_vec()));
         // In a sandbox of its own it could not start our server.
         launch.env.push(("GEMINI_SANDBOX".to_owned(), "false".to_owned()));
-        let rules = ProgramRules::of(workflow::Provider::Gemini);
-        let steers = |name: &str| name.starts_with("GEMINI_CLI_") && !rules.free.contains(&name);
-        launch.env_remove = input.person.names(steers);
+        // Nothing in the start folder is read for an `@` in the prompt.
+        launch.files.push((launch.dir.join(".geminiignore"), b"*\n".to_vec()));
+        ground::rehome(input, input.private("gemini-home"), &mut launch)?;
     }
-    if input.mode != LaunchMode::Plain {
+    if input.mode != LaunchMode::Plain && input.installed.has("--skip-trust") {
         args.push("--skip-trust".to_owned());
-        home(input, folder, &mut launch)?;
+    }
+    match (input.mode, has_own_home(input)) {
+        (LaunchMode::Plain, _) => {}
+        (LaunchMode::Isolated | LaunchMode::Beside, true) => home(input, folder, &mut launch)?,
+        (LaunchMode::Isolated | LaunchMode::Beside, false) => {
+            let path = input.private("settings.json");
+            launch.env.push((SYSTEM_DEFAULTS.to_owned(), path_text(&path)?));
+            let settings = settings(input, &GeminiFolder::default())?.to_string().into_bytes();
+            launch.files.push((path, settings));
+        }
     }
     if let Some(model) = &request.model {
         args.extend(words(["--model", model]));
@@ -75,14 +90,19 @@ pub(super) fn launch(input: &LaunchInput, folder: &GeminiFolder) -> Result<Launc
     Ok(launch)
 }
 
+/// Reports whether the program uses the home that `GEMINI_CLI_HOME` names. Older ones do not, but
+/// take the settings that a variable names.
+fn has_own_home(input: &LaunchInput) -> bool {
+    version::numbers(input.installed.version()) >= OWN_HOME
+}
+
 /// Builds the input. Gemini has no flag for a system prompt: without a private home, the prompt
 /// starts with it.
 fn stdin(input: &LaunchInput) -> Vec<u8> {
-    match (&input.system_prompt, input.mode) {
-        (Some(system), LaunchMode::Plain) => format!("{system}\n\n{}", input.prompt).into_bytes(),
-        (Some(_), LaunchMode::Isolated | LaunchMode::Beside) | (None, _) => {
-            input.prompt.clone().into_bytes()
-        }
+    let is_in_home = input.mode != LaunchMode::Plain && has_own_home(input);
+    match &input.system_prompt {
+        Some(system) if !is_in_home => format!("{system}\n\n{}", input.prompt).into_bytes(),
+        Some(_) | None => input.prompt.clone().into_bytes(),
     }
 }
 

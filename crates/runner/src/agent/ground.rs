@@ -1,4 +1,5 @@
-//! The start folder of an isolated program: an empty folder private to the step. The programs read
+//! The surroundings of an isolated program: an empty start folder private to the step, a home of its
+//! own if its login allows that, and none of the variables that steer it. The programs read
 //! settings, variables and hooks from the folder they start in and from those above it, and a
 //! repository may hold any of these. Their tools still work in the step's folder, since the tools
 //! are the gate's. Of that folder, only the text of its instructions is passed on.
@@ -7,6 +8,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use workflow::ProgramRules;
+
+use crate::agent::error::AgentError;
+use crate::agent::launch::{Launch, LaunchInput, Symlink, path_text};
 use crate::agent::program::Provider;
 
 /// The start folder's name within the step's private folder.
@@ -20,9 +25,51 @@ pub(super) fn folder(private: &Path) -> PathBuf {
     private.join(FOLDER)
 }
 
-/// Returns the path at which a program that searches for a repository upwards stops.
-pub(super) fn boundary(private: &Path) -> PathBuf {
-    folder(private).join(".git")
+/// The person's logins at cloud providers, by their places in a home.
+const CLOUD_LOGINS: [&str; 3] = [".aws", ".azure", ".config/gcloud"];
+
+/// Adds what all isolated programs have in common to a launch.
+pub(super) fn enclose(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
+    let (provider, private) = (input.installed.provider(), &input.request.private);
+    // Neither the program nor a git that it runs searches any further up.
+    let boundary = folder(private).join(".git");
+    match provider {
+        // Only a repository that git itself accepts stops OpenCode.
+        Provider::OpenCode => {
+            launch.folders.extend(["objects", "refs"].map(|name| boundary.join(name)));
+            launch.files.push((boundary.join("HEAD"), b"ref: refs/heads/main\n".to_vec()));
+        }
+        Provider::Claude | Provider::Gemini | Provider::Codex => launch.folders.push(boundary),
+    }
+    // A git config can name commands to run.
+    for (name, value) in [
+        ("GIT_CEILING_DIRECTORIES", path_text(private)?),
+        ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+        ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+    ] {
+        launch.env.push((name.to_owned(), value));
+    }
+    let rules = ProgramRules::of(provider.into());
+    let steers = |name: &str| rules.governs(name) || name.starts_with("GIT_");
+    launch.env_remove.extend(input.person.names(steers));
+    Ok(())
+}
+
+/// Gives the program a home of its own, with links to the person's cloud logins. Node looks for
+/// modules in the home, shells for their profiles, and programs for skills and plugins.
+pub(super) fn rehome(
+    input: &LaunchInput,
+    home: PathBuf,
+    launch: &mut Launch,
+) -> Result<(), AgentError> {
+    launch.env.push(("HOME".to_owned(), path_text(&home)?));
+    if let Some(person) = input.var("HOME").map(Path::new) {
+        let links =
+            CLOUD_LOGINS.map(|name| Symlink { path: home.join(name), target: person.join(name) });
+        launch.links.extend(links.into_iter().filter(|link| link.target.exists()));
+    }
+    launch.folders.push(home);
+    Ok(())
 }
 
 /// Returns the names of each program's instructions files; the first that exists counts.

@@ -12,6 +12,8 @@ pub struct InstalledAgent {
     pub(super) program: PathBuf,
     pub(super) version: String,
     pub(super) isolation: Isolation,
+    /// The flags of isolation that this version does not have.
+    pub(super) lacks: Vec<String>,
     /// Codex's models without tools of their own.
     pub(super) catalogue: Vec<u8>,
 }
@@ -34,6 +36,11 @@ impl InstalledAgent {
         &self.isolation
     }
 
+    /// Reports whether this version has one of the flags that isolation uses.
+    pub(super) fn has(&self, flag: &str) -> bool {
+        !self.lacks.iter().any(|lacked| lacked == flag)
+    }
+
     pub(super) fn catalogue(&self) -> &[u8] {
         &self.catalogue
     }
@@ -43,6 +50,7 @@ impl InstalledAgent {
     pub(super) fn imagined(provider: Provider, isolation: Isolation) -> InstalledAgent {
         let program = PathBuf::from("/opt").join(provider.as_str());
         let catalogue = b"{\"models\":[]}".to_vec();
-        InstalledAgent { provider, program, version: "1.2.3".to_owned(), isolation, catalogue }
+        let version = "1.2.3".to_owned();
+        InstalledAgent { provider, program, version, isolation, lacks: Vec::new(), catalogue }
     }
 }

@@ -17,7 +17,9 @@ impl Isolation {
     pub fn warning(&self, provider: Provider) -> Option<String> {
         match self {
             Isolation::Full => None,
-            Isolation::Coexistence { .. } => Some(workflow::coexistence(provider.into())),
+            Isolation::Coexistence { reason } => {
+                Some(workflow::coexistence(provider.into(), reason))
+            }
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Launch {
     pub stdin: Option<Vec<u8>>,
     /// The isolation reached, if `AgentTools::Only` was requested; `Full` otherwise.
     pub isolation: Isolation,
+    /// Set if the program is to have no tools but ours.
+    pub isolated: bool,
 }
 
 /// A symbolic link to create.
@@ -61,6 +63,7 @@ impl Launch {
             folders: Vec::new(),
             stdin: Some(input.prompt.clone().into_bytes()),
             isolation: Isolation::Full,
+            isolated: input.mode == LaunchMode::Isolated,
         }
     }
 

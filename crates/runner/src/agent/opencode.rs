@@ -1,14 +1,16 @@
 //! OpenCode: `opencode run --format json`, with its config in a variable. No file of the workspace
 //! is touched.
 
+use std::path::{Path, PathBuf};
+
 use domain::json;
 use serde_json::{Map, Value, json};
-use workflow::ProgramRules;
 
 use crate::agent::error::AgentError;
 use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text, words};
 use crate::agent::program::{Provider, SERVER_NAME};
 use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
+use crate::agent::{ground, person};
 
 pub(super) const NEEDED: &[&str] = &["--format", "--model"];
 pub(super) const ISOLATING: &[&str] = &["--pure", "--agent"];
@@ -16,13 +18,26 @@ pub(super) const ISOLATING: &[&str] = &["--pure", "--agent"];
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 
 /// Downloads and project files that an isolated step does without.
-const DISABLED: [&str; 5] = [
+const DISABLED: [&str; 7] = [
     "OPENCODE_DISABLE_PROJECT_CONFIG",
     "OPENCODE_DISABLE_MODELS_FETCH",
     "OPENCODE_DISABLE_AUTOUPDATE",
     "OPENCODE_DISABLE_DEFAULT_PLUGINS",
     "OPENCODE_DISABLE_LSP_DOWNLOAD",
+    "OPENCODE_DISABLE_CLAUDE_CODE",
+    "OPENCODE_DISABLE_EXTERNAL_SKILLS",
 ];
+
+/// The folders of the person's that it keeps, by variable and place in the home: its login, and
+/// what it has downloaded.
+const KEPT: [(&str, &str); 3] = [
+    ("XDG_CACHE_HOME", ".cache"),
+    ("XDG_DATA_HOME", ".local/share"),
+    ("XDG_STATE_HOME", ".local/state"),
+];
+
+/// The variable with the content of its login file.
+const LOGIN: &str = "OPENCODE_AUTH_CONTENT";
 
 pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     let request = input.request;
@@ -65,10 +80,49 @@ fn isolate(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
     let database = path_text(&input.private("opencode.db"))?;
     launch.env.push(("OPENCODE_DB".to_owned(), database));
     launch.env.extend(DISABLED.map(|name| (name.to_owned(), "1".to_owned())));
-    let rules = ProgramRules::of(workflow::Provider::OpenCode);
-    let steers = |name: &str| name.starts_with("OPENCODE_") && !rules.free.contains(&name);
-    launch.env_remove = input.person.names(steers);
+    ground::rehome(input, input.private("opencode-home"), launch)?;
+    let mut data = None;
+    for (name, place) in KEPT {
+        let set = input.var(name).map(PathBuf::from);
+        let kept = set.or_else(|| Some(Path::new(input.var("HOME")?).join(place)));
+        if let Some(kept) = kept {
+            launch.env.push((name.to_owned(), path_text(&kept)?));
+            data = if name == "XDG_DATA_HOME" { Some(kept) } else { data };
+        }
+    }
+    if let Some(login) = login(input, data)? {
+        launch.env.push((LOGIN.to_owned(), login));
+    }
     Ok(())
+}
+
+/// Returns the person's login without entries of the type `wellknown`, if it has any: with such an
+/// entry OpenCode takes a config from a remote server, which can start programs. An OAuth login
+/// beside it cannot be passed on in a variable, since OpenCode must rewrite it.
+fn login(input: &LaunchInput, data: Option<PathBuf>) -> Result<Option<String>, AgentError> {
+    let given = input.var(LOGIN).and_then(|text| serde_json::from_str(text).ok());
+    let file = data.map(|data| data.join("opencode/auth.json"));
+    let entries = match (given, &file) {
+        (Some(Value::Object(entries)), _) => entries,
+        (_, Some(file)) => person::json_object(file)?,
+        (_, None) => Map::new(),
+    };
+    let is_remote = |entry: &Value| entry["type"] == "wellknown";
+    let Some((remote, _)) = entries.iter().find(|(_, entry)| is_remote(entry)) else {
+        return Ok(None);
+    };
+    if entries.values().any(|entry| entry["type"] == "oauth") {
+        return Err(AgentError::CannotIsolate {
+            provider: Provider::OpenCode,
+            reason: format!(
+                "its login at {remote} takes a config from that server, and the OAuth login beside \
+                 it cannot be used without it; remove one of them with 'opencode auth logout'"
+            ),
+        });
+    }
+    let kept: Map<String, Value> =
+        entries.into_iter().filter(|(_, entry)| !is_remote(entry)).collect();
+    Ok(Some(Value::Object(kept).to_string()))
 }
 
 /// Merges our config over the step's; if the person's own config stays, over that too.
@@ -105,6 +159,8 @@ fn ours(input: &LaunchInput) -> Result<Value, AgentError> {
     if input.mode == LaunchMode::Isolated {
         let permission = json!({"*": "deny", format!("{SERVER_NAME}_*"): "allow"});
         ours["permission"] = permission.clone();
+        // Its copies of the start folder would be kept in the person's home.
+        ours["snapshot"] = json!(false);
         ours["agent"] = json!({SERVER_NAME: {"mode": "primary", "permission": permission}});
     }
     Ok(ours)
@@ -146,11 +202,18 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent>
     }
 }
 
+/// The first words of the error of a call that was not made.
+const DENIALS: [&str; 3] = [
+    "Model tried to call unavailable tool",
+    "The user has specified a rule which prevents",
+    "The user rejected permission",
+];
+
 fn tool_use(part: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let id = text(&part["callID"]);
     let mut events = report.call(Provider::OpenCode, id, text(&part["tool"]));
     let error = text(&part["state"]["error"]);
-    if error.contains("unavailable tool") || error.contains("a rule which prevents") {
+    if DENIALS.iter().any(|denial| error.starts_with(denial)) {
         events.extend(report.refused(id));
     }
     events

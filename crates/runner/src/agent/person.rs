@@ -1,5 +1,5 @@
-//! The person's own setup as far as a step uses it: the environment, and Gemini's folder, the only
-//! place whose files are read here.
+//! The person's own setup as far as a step uses it: the environment, Gemini's folder, OpenCode's
+//! login, and the variables in Codex's folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,9 +7,10 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use domain::json;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::error::AgentError;
+use crate::agent::program::Provider;
 
 /// Settings and memory files of people are far smaller.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -75,6 +76,45 @@ impl GeminiFolder {
         let env = text(&path.join(".env"))?;
         Ok(GeminiFolder { path: path.to_owned(), entries, settings, memory, env })
     }
+}
+
+/// Reads a file that holds a JSON object; a missing file, or one that the program itself would
+/// ignore, counts as empty.
+pub(super) fn json_object(path: &Path) -> Result<Map<String, Value>, AgentError> {
+    let value = text(path)?.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(value.and_then(|value: Value| value.as_object().cloned()).unwrap_or_default())
+}
+
+/// Checks the file of variables that Codex loads into its own process and into every program that
+/// it starts, whatever its flags. Only logins and addresses may be in it.
+pub(super) fn check_codex_variables(path: &Path) -> Result<(), AgentError> {
+    let text = text(path)?.unwrap_or_default();
+    let names = text.lines().filter_map(variable_name);
+    let harmful: Vec<&str> = names.filter(|name| !is_login_variable(name)).collect();
+    if harmful.is_empty() {
+        return Ok(());
+    }
+    let (path, names) = (path.display(), harmful.join(", "));
+    let reason = format!(
+        "it would load {names} from {path} into every program that it starts; remove them from that \
+         file"
+    );
+    Err(AgentError::CannotIsolate { provider: Provider::Codex, reason })
+}
+
+fn variable_name(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+    let name = line.split(['=', ':']).next().unwrap_or_default().trim();
+    Some(name).filter(|name| !name.is_empty() && !name.starts_with('#'))
+}
+
+/// Reports whether a variable holds a login or an address, and steers nothing else.
+fn is_login_variable(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let endings = ["_KEY", "_TOKEN", "_URL", "_PROXY", "_SECRET", "_REGION", "_ENDPOINT"];
+    endings.iter().any(|ending| upper.ends_with(ending))
+        || ["OPENAI_ORGANIZATION", "OPENAI_PROJECT", "SSL_CERT_FILE"].contains(&upper.as_str())
 }
 
 fn text(path: &Path) -> Result<Option<String>, AgentError> {
@@ -155,6 +195,29 @@ mod tests {
             ("\"open", "\"open"),
         ] {
             assert_eq!(without_comments(text), expected);
+        }
+    }
+
+    #[test]
+    fn codex_may_load_logins_and_addresses_from_its_file_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".env");
+        assert!(check_codex_variables(&path).is_ok());
+        for (text, named) in [
+            (
+                "# mine\nexport OPENAI_API_KEY=k\nhttps_proxy=http://x\nMY_BASE_URL=\"a=b\"\n\n",
+                None,
+            ),
+            ("LD_PRELOAD=/x.so\n", Some("load LD_PRELOAD from")),
+            ("A_KEY=k\n  export PATH=/x\nBASH_ENV: /x\n", Some("load PATH, BASH_ENV from")),
+            ("GARBAGE", Some("load GARBAGE from")),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let found = check_codex_variables(&path).err().map(|error| error.to_string());
+            match named {
+                None => assert_eq!(found, None, "{text}"),
+                Some(named) => assert!(found.unwrap().contains(named), "{text}"),
+            }
         }
     }
 

@@ -1,12 +1,12 @@
-//! Turns a step's request into the process to start. Reads the disk in one place, Gemini's folder
-//! (`person`).
+//! Turns a step's request into the process to start. Of the disk it reads only the person's logins
+//! and, for Gemini, settings (`person`), and the instructions of the step's folder (`ground`).
 
 use std::path::Path;
 
 use crate::agent::error::AgentError;
 use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::{COEXISTENCE_LINE, Isolation};
-use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text};
+use crate::agent::launch::{Launch, LaunchInput, LaunchMode};
 use crate::agent::person::{GeminiFolder, Person};
 use crate::agent::program::{PromptSize, Provider};
 use crate::agent::request::{AgentRequest, AgentTools};
@@ -35,10 +35,7 @@ pub fn prepare(
         Provider::OpenCode => opencode::launch(&input),
     }?;
     if mode == LaunchMode::Isolated {
-        // Neither the program nor a git that it runs searches any further up.
-        launch.folders.push(ground::boundary(&request.private));
-        let ceiling = path_text(&request.private)?;
-        launch.env.push(("GIT_CEILING_DIRECTORIES".to_owned(), ceiling));
+        ground::enclose(&input, &mut launch)?;
     }
     check_size(provider, &launch)?;
     launch.isolation = isolation;
@@ -61,9 +58,9 @@ fn mode(installed: &InstalledAgent, tools: AgentTools) -> (LaunchMode, Isolation
     }
 }
 
-/// Keeps a prompt plain text in an isolated step. Claude and Gemini would run one that begins with
-/// a slash as a command, and Gemini would read files at each `@` (a variable stops Claude from
-/// doing so).
+/// Keeps a prompt plain text in an isolated step: Claude and Gemini would run one that begins with
+/// a slash as a command. Files that it mentions with an `@` are not read: a variable stops Claude,
+/// and Gemini ignores everything in its start folder and reads nothing outside it.
 fn prompt(
     provider: Provider,
     request: &AgentRequest,
@@ -75,11 +72,7 @@ fn prompt(
     if mode != LaunchMode::Isolated {
         return Ok(request.prompt.clone());
     }
-    let prompt = ground::introduced(provider, &request.dir, &request.prompt);
-    Ok(match provider {
-        Provider::Gemini => prompt.replace('@', "\\@"),
-        Provider::Claude | Provider::Codex | Provider::OpenCode => prompt,
-    })
+    Ok(ground::introduced(provider, &request.dir, &request.prompt))
 }
 
 /// Checks the length of stdin, which also holds the system prompt if there is no other way to pass

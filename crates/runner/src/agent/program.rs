@@ -43,13 +43,15 @@ impl Provider {
 
     /// Reports whether a tool, as the program names it, is one of ours.
     pub(super) fn names_ours(self, tool: &str) -> bool {
-        let prefix = match self {
-            Provider::Claude => "mcp__awf-proxy__",
-            Provider::Gemini => "mcp_awf-proxy_",
-            Provider::Codex => "awf-proxy.",
-            Provider::OpenCode => "awf-proxy_",
+        let prefixes: &[&str] = match self {
+            Provider::Claude => &["mcp__awf-proxy__"],
+            Provider::Gemini => &["mcp_awf-proxy_", "awf-proxy__"],
+            Provider::Codex => &["awf-proxy."],
+            Provider::OpenCode => &["awf-proxy_"],
         };
-        tool.starts_with(prefix)
+        // Older versions of Gemini add no prefix. Its own tools are not capitalized.
+        let is_plain = self == Provider::Gemini && workflow::BUILTINS.contains(&tool);
+        is_plain || prefixes.iter().any(|prefix| tool.starts_with(prefix))
     }
 }
 

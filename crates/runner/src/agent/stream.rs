@@ -45,4 +45,6 @@ impl Stream {
 }
 
 #[cfg(test)]
+mod denials;
+#[cfg(test)]
 mod tests;

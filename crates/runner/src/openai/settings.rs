@@ -214,7 +214,8 @@ fn headers(options: &ResolvedOptions) -> Result<Vec<(HeaderName, Key)>, Vec<Stri
         match HeaderName::try_from(name) {
             Err(_) => faults.push(format!("'{name}' is not the name of an HTTP header")),
             Ok(_) if value.header().is_err() => {
-                faults.push(format!("the header '{name}' contains characters that are not allowed"));
+                faults
+                    .push(format!("the header '{name}' contains characters that are not allowed"));
             }
             Ok(name) => headers.push((name, value)),
         }

@@ -12,7 +12,8 @@ use workflow::{Demand, Proxy, ResolvedAgent, Status, StepOutcome};
 
 use crate::agent::{
     AgentError, AgentEvent, AgentFailure, AgentReport, AgentRequest, AgentServer, AgentTools,
-    InstalledAgent, Isolation, LINE_BYTES_MAX, Launch, Provider, Search, Stream, prepare,
+    InstalledAgent, Isolation, LINE_BYTES_MAX, Launch, Provider, Search, Stream, ToolCheck,
+    prepare,
 };
 use crate::gate::{GateRequest, PluginGrant, StepGate};
 use crate::process::{self, ProcessEnd, ProcessStart};
@@ -162,6 +163,7 @@ impl Attempt {
             command: command.as_deref(),
             path: path.as_deref(),
             supervisor: self.around.supervisor.as_deref(),
+            probes: self.around.probes.as_deref(),
         };
         tokio::select! {
             found = InstalledAgent::detect(provider, &search) => found.map_err(failed),
@@ -188,8 +190,10 @@ impl Attempt {
         };
         let mut stream = Stream::new(provider);
         let within = self.within();
-        let (stop, mut exceeded) = (self.cancel.child_token(), None);
+        let mut check = ToolCheck::new(provider, launch, &self.cancel);
+        let (stop, mut exceeded) = (check.stop(), None);
         let running = process::run(start, within, &stop, |line| {
+            check.line(line);
             for event in stream.line(line) {
                 if let AgentEvent::Usage(usage) = &event
                     && exceeded.is_none()
@@ -204,6 +208,7 @@ impl Attempt {
             let program = launch.program.display();
             Failure::new(Code::AgentFailed, format!("cannot start '{program}': {error}"))
         })?;
+        check.end().map_err(failed)?;
         let (code, stopped) = match exit.end {
             ProcessEnd::Cancelled => (None, Some(Failure::cancelled())),
             ProcessEnd::TimedOut => (None, Some(Failure::timed_out(within))),

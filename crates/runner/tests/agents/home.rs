@@ -90,7 +90,7 @@ fn opencode(home: &Path, workspace: &Path, evil: &[String]) {
     write(&home.join(".opencode/opencode.json"), &config);
 }
 
-fn write(path: &Path, value: &Value) {
+pub(crate) fn write(path: &Path, value: &Value) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, value.to_string()).unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,14 +16,20 @@ use tempfile::TempDir;
 use testkit::foreign;
 use testkit::model::{self, Model, Turn};
 use testkit::program::example;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use super::attacks::{self, Attack, Places};
 use super::home;
+use super::trace::Ground;
 
 /// OpenCode takes 15 s on two quiet cores, and tests run concurrently.
 const PATIENCE: Duration = Duration::from_secs(240);
+
+/// The step's private folder, where the product has it.
+const PRIVATE: &str = "home/.local/share/countersign/steps/1";
 
 pub(crate) struct Stage {
     dir: TempDir,
@@ -31,6 +38,8 @@ pub(crate) struct Stage {
     pub(crate) model_name: Option<String>,
     /// The endpoint is in the person's own Gemini file, not in the environment.
     pub(crate) endpoint_by_file: bool,
+    /// Records the files that the program looks at.
+    pub(crate) is_traced: bool,
 }
 
 pub(crate) struct Outcome {
@@ -44,6 +53,8 @@ pub(crate) struct Outcome {
     pub(crate) events: Vec<AgentEvent>,
     pub(crate) report: Result<AgentReport, AgentFailure>,
     pub(crate) left_in_workspace: Vec<String>,
+    /// The system calls with paths, if the run is traced.
+    pub(crate) trace: String,
     stdout: String,
     stderr: String,
 }
@@ -53,20 +64,54 @@ impl Stage {
     pub(crate) async fn friendly(provider: Provider) -> Stage {
         let installed = installed(provider).await;
         let dir = tempfile::tempdir().unwrap();
-        for folder in ["home", "workspace", "private"] {
-            std::fs::create_dir(dir.path().join(folder)).unwrap();
+        for folder in ["home", "workspace", "stage/marks", PRIVATE] {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
         std::fs::write(dir.path().join("workspace/secret.txt"), "SECRET WORDS\n").unwrap();
         home::sign_in(provider, &dir.path().join("home"));
         let at_first = names(&dir.path().join("workspace"));
-        Stage { dir, installed, at_first, model_name: None, endpoint_by_file: false }
+        let (model_name, endpoint_by_file, is_traced) = (None, false, false);
+        Stage { dir, installed, at_first, model_name, endpoint_by_file, is_traced }
+    }
+
+    /// A machine whose files attack the program in every known way; returns the attacks as well.
+    pub(crate) async fn attacked(provider: Provider) -> (Stage, Vec<Attack>) {
+        let mut stage = Stage::friendly(provider).await;
+        let marks = stage.marks();
+        let config = attacks::remote_config(&marks).to_string();
+        let places = Places {
+            around: stage.around().to_owned(),
+            home: stage.home(),
+            workspace: stage.workspace(),
+            marks,
+            remote: serve_file(config).await,
+        };
+        home::make_repository(&stage.home(), &stage.workspace());
+        let attacks = attacks::lay(provider, &places);
+        stage.at_first = names(&stage.workspace());
+        (stage, attacks)
+    }
+
+    /// The folder in which attacks leave their marks.
+    pub(crate) fn marks(&self) -> PathBuf {
+        self.around().join("stage/marks")
+    }
+
+    pub(crate) fn ground(&self) -> Ground {
+        Ground {
+            around: self.around().to_owned(),
+            home: self.home(),
+            workspace: self.workspace(),
+            private: self.around().join(PRIVATE),
+            stage: self.around().join("stage"),
+        }
     }
 
     pub(crate) async fn hostile(provider: Provider) -> Stage {
         let mut stage = Stage::friendly(provider).await;
         let tools =
             json!([{"name": "Evil", "description": "evil", "inputSchema": {"type": "object"}}]);
-        let file = stage.dir.path().join("evil.json");
+        let file = stage.dir.path().join("stage/evil.json");
         std::fs::write(&file, tools.to_string()).unwrap();
         let started = stage.home().join("evil-started");
         let (started, server) = (started.display(), example("step_server"));
@@ -79,7 +124,7 @@ impl Stage {
         stage
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
@@ -90,6 +135,10 @@ impl Stage {
     /// The folder that holds all the others.
     pub(crate) fn around(&self) -> &Path {
         self.dir.path()
+    }
+
+    pub(crate) fn installed(&self) -> &InstalledAgent {
+        &self.installed
     }
 
     /// The file that only a tool of the program's own can create.
@@ -129,7 +178,7 @@ impl Stage {
         let stdout = String::from_utf8(output.stdout).unwrap();
         let mut stream = Stream::new(self.installed.provider());
         let events = stdout.lines().flat_map(|line| stream.line(line)).collect();
-        let log = std::fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default();
+        let log = std::fs::read_to_string(self.dir.path().join("stage/calls")).unwrap_or_default();
         let asked: Vec<String> = model.turns().iter().map(|asked| asked.body.to_string()).collect();
         Outcome {
             launch,
@@ -140,13 +189,14 @@ impl Stage {
             events,
             report: stream.end(),
             left_in_workspace: names(&self.dir.path().join("workspace")),
+            trace: std::fs::read_to_string(self.trace()).unwrap_or_default(),
             stdout,
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 
     /// Loopback only: the endpoint, a dummy key, and no downloads.
-    fn inherited(&self) -> Vec<(OsString, OsString)> {
+    pub(crate) fn inherited(&self) -> Vec<(OsString, OsString)> {
         let path = std::env::var_os("PATH").unwrap();
         let mut vars: Vec<(OsString, OsString)> = vec![("PATH".into(), path)];
         vars.push(("HOME".into(), self.home().into()));
@@ -163,7 +213,7 @@ impl Stage {
         vars
     }
 
-    fn request(&self, tools: AgentTools, prompt: &str, url: &str) -> AgentRequest {
+    pub(crate) fn request(&self, tools: AgentTools, prompt: &str, url: &str) -> AgentRequest {
         let provider = self.installed.provider();
         let env = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -190,7 +240,7 @@ impl Stage {
             env,
             config,
             dir: self.dir.path().join("workspace"),
-            private: self.dir.path().join("private"),
+            private: self.dir.path().join(PRIVATE),
             server: self.server(),
             tools,
             call_timeout: Duration::from_secs(600),
@@ -198,7 +248,7 @@ impl Stage {
     }
 
     fn server(&self) -> AgentServer {
-        let log = self.dir.path().join("calls");
+        let log = self.dir.path().join("stage/calls");
         let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string", "description": name}}});
         let tools = json!([
             {
@@ -207,7 +257,7 @@ impl Stage {
             },
             {"name": "Bash", "description": "Runs a command", "inputSchema": text("command")},
         ]);
-        let file = self.dir.path().join("tools.json");
+        let file = self.dir.path().join("stage/tools.json");
         std::fs::write(&file, tools.to_string()).unwrap();
         AgentServer {
             program: example("step_server"),
@@ -220,7 +270,14 @@ impl Stage {
         launch: &Launch,
         inherited: Vec<(OsString, OsString)>,
     ) -> std::process::Output {
-        let mut command = Command::new(&launch.program);
+        let mut command = if self.is_traced {
+            let mut command = Command::new("strace");
+            command.args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=%file", "-o"]);
+            command.arg(self.trace()).arg("--").arg(&launch.program);
+            command
+        } else {
+            Command::new(&launch.program)
+        };
         command.args(&launch.args).env_clear().envs(inherited);
         for name in &launch.env_remove {
             command.env_remove(name);
@@ -234,6 +291,31 @@ impl Stage {
         let ended = async { tokio::join!(writing, child.wait_with_output()).1 };
         tokio::time::timeout(PATIENCE, ended).await.expect("it ends").unwrap()
     }
+}
+
+impl Stage {
+    fn trace(&self) -> PathBuf {
+        self.around().join("stage/trace")
+    }
+}
+
+/// Serves one JSON text at every address of a server on loopback; returns its URL.
+async fn serve_file(text: String) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let _ = stream.read(&mut head).await;
+            let length = text.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+                 connection: close\r\n\r\n{text}"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    url
 }
 
 impl Outcome {

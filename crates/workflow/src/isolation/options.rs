@@ -138,7 +138,7 @@ impl<'a> ProgramOptions<'a> {
         let rules = ProgramRules::of(self.provider);
         let mut faults = self.loosening_args(rules);
         for (at, (name, _)) in self.env.iter().enumerate() {
-            if rules.governs(name) {
+            if !rules.may_set(name) {
                 let message = "this variable affects the program's own tools or settings";
                 faults.push(fault(OptionPart::Variable(at), message));
             }

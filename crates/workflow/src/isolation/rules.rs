@@ -31,19 +31,33 @@ impl ProgramRules {
         }
     }
 
-    /// Reports whether a variable controls the program's own tools, loads code into it, or decides
-    /// which programs and settings are found. A step may not set such a variable for an isolated
-    /// program.
+    /// Reports whether a variable controls the program's own tools or loads code into it. An isolated
+    /// program does not inherit such a variable.
     pub fn governs(&self, variable: &str) -> bool {
         let steers = self.governed.iter().any(|begin| variable.starts_with(begin));
         let loads = LOADERS.iter().any(|begin| variable.starts_with(begin));
-        loads || SEARCHED.contains(&variable) || (steers && !self.free.contains(&variable))
+        loads || (steers && !self.free.contains(&variable))
+    }
+
+    /// Reports whether a step may set a variable for an isolated program: not one that governs it, nor
+    /// one that decides which programs and settings are found.
+    pub fn may_set(&self, variable: &str) -> bool {
+        !self.governs(variable) && !SEARCHED.contains(&variable)
     }
 }
 
 /// Prefixes of the variables that load foreign code into a program.
-const LOADERS: [&str; 7] =
-    ["LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_", "NODE_OPTIONS", "NODE_PATH", "BUN_"];
+const LOADERS: [&str; 9] = [
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "DYLD_",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_V8_COVERAGE",
+    "BUN_",
+    "BASH_ENV",
+];
 
 /// Variables that decide which interpreter and which settings a program finds.
 const SEARCHED: [&str; 2] = ["HOME", "PATH"];
@@ -79,11 +93,12 @@ const CLAUDE: ProgramRules = ProgramRules {
         "-n",
     ],
     paths: &["--add-dir", "--system-prompt-snapshot"],
-    governed: &["CLAUDE", "MCP_TOOL_TIMEOUT", "ENABLE_TOOL_SEARCH"],
+    governed: &["CLAUDE", "MCP_", "ENABLE_TOOL_SEARCH", "ENABLE_CLAUDEAI_MCP_SERVERS"],
     free: &[
         "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
         "CLAUDE_CODE_CLIENT_CERT",
         "CLAUDE_CODE_CLIENT_KEY",
+        "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
         "CLAUDE_CODE_OAUTH_TOKEN",
@@ -100,10 +115,18 @@ const CLAUDE: ProgramRules = ProgramRules {
 
 const GEMINI: ProgramRules = ProgramRules {
     switches: &["--debug", "--screen-reader", "-d"],
-    valued: &["--include-directories", "--model", "--session-id", "-m"],
-    paths: &["--include-directories"],
-    governed: &["GEMINI_CLI_", "GEMINI_SANDBOX"],
-    free: &["GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC"],
+    valued: &["--model", "--session-id", "-m"],
+    paths: &[],
+    governed: &["GEMINI_", "SANDBOX", "SEATBELT_PROFILE", "BUILD_SANDBOX"],
+    free: &[
+        "GEMINI_API_KEY",
+        "GEMINI_API_KEY_AUTH_MECHANISM",
+        "GEMINI_CLI_CUSTOM_HEADERS",
+        "GEMINI_CLI_SURFACE",
+        "GEMINI_CLI_USE_COMPUTE_ADC",
+        "GEMINI_DEFAULT_AUTH_TYPE",
+        "GEMINI_MODEL",
+    ],
     config: &[],
 };
 
@@ -112,7 +135,7 @@ const CODEX: ProgramRules = ProgramRules {
     valued: &["--color", "--image", "--local-provider", "--model", "--output-schema", "-i", "-m"],
     paths: &["--image", "--output-schema", "-i"],
     governed: &["CODEX_"],
-    free: &["CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME"],
+    free: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME"],
     config: &[
         "analytics",
         "chatgpt_base_url",
@@ -147,8 +170,6 @@ const OPENCODE: ProgramRules = ProgramRules {
         "OPENCODE_AUTH_CONTENT",
         "OPENCODE_CONSOLE_TOKEN",
         "OPENCODE_LOG_LEVEL",
-        "OPENCODE_MODELS_PATH",
-        "OPENCODE_MODELS_URL",
         "OPENCODE_PRINT_LOGS",
     ],
     config: &[

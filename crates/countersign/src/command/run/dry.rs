@@ -177,10 +177,13 @@ async fn launch(
     let command = agent.options.command.as_deref().map(|command| step::command_in(&here, command));
     let path = std::env::var_os("PATH");
     let supervisor = folders::own_program();
+    // A step's folder is `<home>/steps/<name>`.
+    let probes = private.ancestors().nth(2).map(folders::probes);
     let search = Search {
         command: command.as_deref(),
         path: path.as_deref(),
         supervisor: supervisor.as_deref(),
+        probes: probes.as_deref(),
     };
     let installed =
         InstalledAgent::detect(provider, &search).await.map_err(|error| error.to_string())?;

@@ -31,7 +31,7 @@ pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Pl
     let decided = OperatorState::of_home(home);
     let draft = workflow::draft(text);
     let (agents, steps) = match &draft {
-        Some(draft) => (agents(draft).await, steps(draft, config, home)),
+        Some(draft) => (agents(draft, home).await, steps(draft, config, home)),
         None => Default::default(),
     };
     let known = Inventory {
@@ -114,7 +114,11 @@ fn operation(schema: Result<serde_json::Value, String>) -> KnownOperation {
 }
 
 /// Queries each agent's program, as a step does before it starts one.
-async fn agents(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), AgentSupport> {
+async fn agents(
+    workflow: &Workflow,
+    home: &Path,
+) -> BTreeMap<(Provider, Option<String>), AgentSupport> {
+    let probes = &folders::probes(home);
     let agents = workflow.states.iter().filter_map(|state| state.agent());
     let wanted: BTreeSet<_> =
         agents.map(|agent| (agent.provider, agent.options.command.clone())).collect();
@@ -126,8 +130,12 @@ async fn agents(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), Age
         Some(async move {
             let named = command.as_deref().map(|command| step::command_in(here, command));
             let supervisor = folders::own_program();
-            let search =
-                Search { command: named.as_deref(), path, supervisor: supervisor.as_deref() };
+            let search = Search {
+                command: named.as_deref(),
+                path,
+                supervisor: supervisor.as_deref(),
+                probes: Some(probes),
+            };
             let support = match InstalledAgent::detect(program, &search).await {
                 Ok(installed) => match installed.isolation() {
                     agent::Isolation::Full => AgentSupport::Full,

@@ -207,7 +207,7 @@ impl Watch for Inner {
             exit_code: outcome.exit_code,
             json: outcome.json.clone(),
             tokens: outcome.tokens,
-            is_whole: true,
+            is_whole: !outcome.is_cut,
         };
         self.writes
             .send(move |store, redactor| store.state().set_outcome(&outcome.redacted(redactor)));

@@ -44,7 +44,7 @@ impl EarlierRun {
         let found = found
             .map_err(|error| Failure::system(format!("cannot read the run: {error}")))?
             .map_err(Failure::store)?;
-        let (record, source, steps, outcomes) = match found {
+        let KeptRun { record, source, steps, outcomes } = match found {
             Found::Run(found) => *found,
             Found::None => {
                 return Err(Failure::input(format!("{}: run '{id}' not found", Code::NotFound)));
@@ -129,7 +129,8 @@ impl EarlierRun {
         let outcomes: BTreeMap<String, StepOutcome> =
             self.outcomes.into_iter().filter_map(outcome).collect();
         let found = Resumption::find(workflow, &self.source.began_at, &steps, outcomes);
-        for state in altered.iter().filter(|state| **state != found.at && is_read(text, state)) {
+        let is_needed = |state: &&String| **state != found.at && is_read(text, state);
+        if let Some(state) = altered.iter().find(is_needed) {
             return Err(refused(&format!(
                 "the output of '{state}' was too long to be kept, or held a secret: start it from \
                  the beginning"
@@ -139,9 +140,17 @@ impl EarlierRun {
     }
 }
 
+/// A run as it is kept; one of an earlier version of this program has no source.
+struct KeptRun {
+    record: RunRecord,
+    source: Option<RunSource>,
+    steps: Vec<StepRecord>,
+    outcomes: Vec<StateOutcome>,
+}
+
 /// The runs whose id begins with the given prefix.
 enum Found {
-    Run(Box<(RunRecord, Option<RunSource>, Vec<StepRecord>, Vec<StateOutcome>)>),
+    Run(Box<KeptRun>),
     None,
     Several(Vec<String>),
 }
@@ -159,7 +168,7 @@ fn find(store: &Store, id: &str) -> Result<Found, StoreError> {
     let Some(id) = ids.pop() else { return Ok(Found::None) };
     let Some((run, steps)) = reader.run(&id)? else { return Ok(Found::None) };
     let (source, outcomes) = (reader.run_source(&id)?, reader.run_outcomes(&id)?);
-    Ok(Found::Run(Box::new((run.record, source, steps, outcomes))))
+    Ok(Found::Run(Box::new(KeptRun { record: run.record, source, steps, outcomes })))
 }
 
 fn past(step: &StepRecord) -> PastStep {
@@ -180,6 +189,8 @@ fn outcome(kept: StateOutcome) -> Option<(String, StepOutcome)> {
         exit_code: kept.exit_code,
         json: kept.json,
         tokens: kept.tokens,
+        // What was cut is not kept.
+        is_cut: false,
     };
     Some((kept.state, outcome))
 }

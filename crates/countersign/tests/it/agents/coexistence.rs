@@ -12,7 +12,7 @@ use crate::ledger::records_when;
 
 const WARNING: &str = "mcp_proxy on provider=codex runs in coexistence mode. Built-in tools \
     cannot be disabled and may bypass the proxy. Use 'claude' or 'openai_compatible' for \
-    guaranteed MCP-only isolation.";
+    guaranteed MCP-only isolation. Reason: version 0.166.0 does not support --ignore-rules.";
 
 const CODE: &str = "USER.MCP_PROXY.UNSUPPORTED_PROVIDER";
 
@@ -64,7 +64,7 @@ async fn an_old_program_runs_in_coexistence_with_a_warning() {
     assert_eq!((code, &told["valid"]), (Some(2), &json!(false)), "{text}");
     assert_eq!(told["errors"][0]["code"], CODE, "{text}");
     let message = told["errors"][0]["message"].as_str().unwrap();
-    assert!(message.contains(WARNING) && message.contains("--ignore-rules"), "{message}");
+    assert_eq!(message, WARNING);
     let asked = stage.model.requests().len();
     let output = stage.run(&flow, &[]).await;
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -1,5 +1,5 @@
-//! What goes back to a model's server: the reasoning and signatures of Chat Completions, the items
-//! of Responses, and the headers and limits that the step sets.
+//! Both APIs of a model's server. Reasoning, signatures and items go back to it, and requests carry the
+//! headers and limits that the step sets.
 
 use serde_json::{Value, json};
 use testkit::model::{ModelAnswer, ModelCall, Turn};

@@ -259,7 +259,6 @@ fn a_hostile_file_changes_nothing_but_what_narrows() {
             "mcpServers.all.enabled",
             "mcpServers.all.quarantined",
             "mcpServers.all.auto_approve",
-            "mcpServers.evil.url",
             "mcpServers.evil.auto_approve",
             "mcpServers.evil.quarantined",
             "profiles.p",

@@ -108,7 +108,7 @@ fn the_arguments_are_those_of_the_table() {
                  --disable shell_tool --disable unified_exec --disable view_image --disable \
                  multi_agent --disable goals --disable apps --disable plugins --disable hooks \
                  --disable image_generation --disable sleep_tool --disable tool_suggest --disable \
-                 skill_search --disable code_mode_host -c web_search=\"disabled\" -c \
+                 skill_search --disable code_mode_host --disable shell_snapshot -c web_search=\"disabled\" -c \
                  tools.experimental_request_user_input.enabled=false -c \
                  model_catalog_json=\"/private/models.json\" {CODEX_SERVER} -"
             ),
@@ -142,31 +142,45 @@ fn the_environment_is_that_of_the_table() {
     let all = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
+    let isolated = |pairs: &[(&str, &str)]| {
+        let git = [
+            ("GIT_CEILING_DIRECTORIES", "/private"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+        ];
+        all(&[pairs, &git].concat())
+    };
     for (provider, tools, expected) in [
         (Provider::Claude, AgentTools::None, all(&[])),
         (Provider::Claude, AgentTools::Beside, all(&[("MCP_TOOL_TIMEOUT", "600000")])),
         (
             Provider::Claude,
             AgentTools::Only,
-            all(&[
+            isolated(&[
                 ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+                ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
                 ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
-                ("GIT_CEILING_DIRECTORIES", "/private"),
+                ("ENABLE_CLAUDEAI_MCP_SERVERS", "false"),
                 ("MCP_TOOL_TIMEOUT", "600000"),
+                ("XDG_CACHE_HOME", "/private/cache"),
             ]),
         ),
         (Provider::Gemini, AgentTools::None, all(&[("GEMINI_CLI_NO_RELAUNCH", "true")])),
         (
             Provider::Gemini,
             AgentTools::Only,
-            all(&[
+            isolated(&[
                 ("GEMINI_CLI_HOME", "/private/gemini-home"),
                 ("GEMINI_CLI_NO_RELAUNCH", "true"),
                 ("GEMINI_SANDBOX", "false"),
-                ("GIT_CEILING_DIRECTORIES", "/private"),
+                ("HOME", "/private/gemini-home"),
             ]),
         ),
-        (Provider::Codex, AgentTools::Only, all(&[("GIT_CEILING_DIRECTORIES", "/private")])),
+        (
+            Provider::Codex,
+            AgentTools::Only,
+            isolated(&[("CODEX_HOME", "/private/codex-home"), ("HOME", "/private/codex-person")]),
+        ),
         (Provider::Codex, AgentTools::Beside, all(&[])),
         (Provider::OpenCode, AgentTools::None, all(&[])),
     ] {
@@ -184,8 +198,15 @@ fn opencode_gets_its_config_in_a_variable() {
     assert_eq!(vars["XDG_CONFIG_HOME"], "/private/opencode-config");
     assert_eq!(vars["OPENCODE_TEST_HOME"], "/private/opencode-home");
     assert_eq!(vars["OPENCODE_DB"], "/private/opencode.db");
-    for name in ["PROJECT_CONFIG", "MODELS_FETCH", "AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD"]
-    {
+    for name in [
+        "PROJECT_CONFIG",
+        "MODELS_FETCH",
+        "AUTOUPDATE",
+        "DEFAULT_PLUGINS",
+        "LSP_DOWNLOAD",
+        "CLAUDE_CODE",
+        "EXTERNAL_SKILLS",
+    ] {
         assert_eq!(vars[&format!("OPENCODE_DISABLE_{name}")], "1");
     }
     let server = json!({
@@ -195,6 +216,7 @@ fn opencode_gets_its_config_in_a_variable() {
     let permission = json!({"*": "deny", "awf-proxy_*": "allow"});
     let expected = json!({
         "model": "a/b", "provider": {"a": {}}, "mcp": {"awf-proxy": server}, "permission": permission,
+        "snapshot": false,
         "agent": {"awf-proxy": {"mode": "primary", "permission": permission}},
     });
     let config: Value = serde_json::from_str(&vars["OPENCODE_CONFIG_CONTENT"]).unwrap();
@@ -210,6 +232,34 @@ fn opencode_gets_its_config_in_a_variable() {
     let config: Value = serde_json::from_str(&beside["OPENCODE_CONFIG_CONTENT"]).unwrap();
     let mcp = json!({"his": {}, "awf-proxy": server, "mine": {"enabled": true}});
     assert_eq!(config, json!({"theme": "x", "mcp": mcp}));
+}
+
+/// Such a login takes a config, and so servers to start, from a remote machine.
+#[test]
+fn opencode_gets_no_login_that_brings_a_config() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".local/share/opencode/auth.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let installed = InstalledAgent::imagined(Provider::OpenCode, Isolation::Full);
+    let launched = |login: &Value, vars: &[(&str, &str)]| {
+        std::fs::write(&file, login.to_string()).unwrap();
+        let vars = [&[("HOME", home.path().to_str().unwrap())], vars].concat();
+        prepare(&installed, &request(AgentTools::Only), &person(&vars))
+    };
+    let key = json!({"type": "api", "key": "k"});
+    let remote = json!({"type": "wellknown", "key": "K", "token": "t"});
+    let vars = env(&launched(&json!({"mine": key}), &[]).unwrap());
+    assert!(!vars.contains_key("OPENCODE_AUTH_CONTENT"), "the file is used as it is");
+    assert_eq!(vars["XDG_DATA_HOME"], home.path().join(".local/share").to_str().unwrap());
+    let both = json!({"mine": key, "https://x": remote});
+    let kept = json!({"mine": key}).to_string();
+    assert_eq!(env(&launched(&both, &[]).unwrap())["OPENCODE_AUTH_CONTENT"], kept);
+    let given = [("OPENCODE_AUTH_CONTENT", &*both.to_string())];
+    assert_eq!(env(&launched(&json!({}), &given).unwrap())["OPENCODE_AUTH_CONTENT"], kept);
+    let oauth = json!({"mine": {"type": "oauth", "refresh": "r"}, "https://x": remote});
+    let error = launched(&oauth, &[]).unwrap_err();
+    assert_eq!(error.code(), domain::Code::AgentNotIsolated);
+    assert!(error.to_string().contains("its login at https://x takes a config"), "{error}");
 }
 
 #[test]
@@ -462,7 +512,7 @@ fn without_isolation_the_model_is_told_to_use_only_mcp_tools() {
 fn an_isolated_prompt_triggers_no_commands_or_file_references() {
     for (provider, tools, expected) in [
         (Provider::Claude, AgentTools::Only, "to it.\n\n/do @it"),
-        (Provider::Gemini, AgentTools::Only, "to it.\n\n/do \\@it"),
+        (Provider::Gemini, AgentTools::Only, "to it.\n\n/do @it"),
         (Provider::Codex, AgentTools::Only, "to it.\n\n/do @it"),
         (Provider::OpenCode, AgentTools::Only, "to it.\n\n/do @it"),
         (Provider::Claude, AgentTools::Beside, "/do @it"),
@@ -529,11 +579,6 @@ fn files_in_the_arguments_are_named_from_the_root() {
             Provider::Codex,
             "-i a.png,/b.png --output-schema=s.json",
             "-i /workspace/a.png,/b.png --output-schema=/workspace/s.json",
-        ),
-        (
-            Provider::Gemini,
-            "--include-directories=a,b",
-            "--include-directories=/workspace/a,/workspace/b",
         ),
     ] {
         let mut asked = request(AgentTools::Only);
