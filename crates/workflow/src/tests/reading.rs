@@ -506,7 +506,7 @@ fn faults_of_agents_and_their_proxy_are_reported() {
 fn a_provider_that_keeps_its_own_tools_causes_a_warning() {
     let text = "mcp_proxy on provider=codex runs in coexistence mode. Built-in tools cannot be \
                 disabled and may bypass the proxy. Use 'claude' or 'openai_compatible' for \
-                guaranteed MCP-only isolation.";
+                guaranteed MCP-only isolation. Reason: version 0.1 is too old.";
     let codex = "type: agent, provider: codex, prompt: p";
     let warning = format!("MCP_PROXY.UNSUPPORTED_PROVIDER 4:30 states.s.provider: {text}");
     let enabled = format!("{codex}, mcp_proxy: {{enable: true}}");
@@ -525,7 +525,7 @@ fn a_provider_that_keeps_its_own_tools_causes_a_warning() {
         "no isolation to undo"
     );
     let required = format!("{enabled}, isolation: required");
-    assert_eq!(errors(&with_state(&required)), [format!("{warning} (version 0.1 is too old)")]);
+    assert_eq!(errors(&with_state(&required)), [warning]);
 }
 
 #[test]
