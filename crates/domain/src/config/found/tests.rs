@@ -270,8 +270,8 @@ fn a_hostile_file_changes_nothing_but_what_narrows() {
         ]
     );
     assert_eq!(notes[0], format!("line 2, column 3: listen: {UNTRUSTED}"));
-    assert!(notes[11].ends_with("ignored: your own configuration has a profile with this name"));
-    assert!(notes[12].ends_with("no server is named \"evli\", did you mean 'evil'?"));
+    assert!(notes[10].ends_with("ignored: your own configuration has a profile with this name"));
+    assert!(notes[11].ends_with("no server is named \"evli\", did you mean 'evil'?"));
 }
 
 #[test]
