@@ -1,5 +1,5 @@
 //! The official conformance suite of the protocol, through `/mcp/s/<server>`, in front of two servers
-//! of our own that pass all of it when they are asked directly. No failure is expected.
+//! of our own. Both pass every scenario directly, and must do so through the gate.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

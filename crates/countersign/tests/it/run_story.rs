@@ -265,7 +265,7 @@ exit 1
     );
 }
 
-/// An agent that never stops by itself.
+/// An agent that never stops on its own.
 const ENDLESS: &str = r#"
 line() { printf '%s\n' "$1"; }
 line '{"type":"system","subtype":"init","model":"m-1"}'
@@ -370,7 +370,7 @@ async fn another_process_watches_a_run_until_it_ends() {
     let output = ended(watch(&[])).await;
     assert!(stderr(&output).contains("no run is running"), "{}", stderr(&output));
     let output = ended(watch(&[&id[..13]])).await;
-    assert!(stdout(&output).contains("ok         task"), "an ended one is told at once");
+    assert!(stdout(&output).contains("ok         task"), "a run that has ended is shown at once");
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

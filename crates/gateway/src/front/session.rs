@@ -8,6 +8,7 @@ use mcp::error::{INVALID_REQUEST, OVERLOADED};
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Notification, Raw, Request};
 use mcp::peer::{Peer, RequestContext};
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::{Gateway, limits};
 
@@ -16,7 +17,14 @@ pub(super) struct Session {
     pub(super) rights: Arc<SessionRights>,
     pub(super) id: Arc<str>,
     pub(super) hello: OnceLock<Arc<ClientHello>>,
+    /// Places for changes of the client's roots on their way to servers.
+    roots_changes: Arc<Semaphore>,
+    /// Held while a change is being told, so that the next one waits.
+    roots_turn: Arc<Mutex<()>>,
 }
+
+/// One change that is being told, and one that waits.
+const ROOTS_CHANGES_MAX: usize = 2;
 
 /// The current rights of a session's client.
 pub(super) struct SessionRights {
@@ -74,7 +82,14 @@ impl Session {
     fn with_rights(gateway: Gateway, rights: SessionRights) -> Session {
         gateway.metrics().session_opened();
         let id = uuid::Uuid::now_v7().to_string().into();
-        Session { gateway, rights: Arc::new(rights), id, hello: OnceLock::new() }
+        Session {
+            gateway,
+            rights: Arc::new(rights),
+            id,
+            hello: OnceLock::new(),
+            roots_changes: Arc::new(Semaphore::new(ROOTS_CHANGES_MAX)),
+            roots_turn: Arc::default(),
+        }
     }
 
     /// Returns the caller with its current permissions.
@@ -126,10 +141,20 @@ impl Session {
         Ok(answer)
     }
 
-    /// Tells the servers that ask this client for its roots that they have changed.
+    /// Tells the servers that ask this client for its roots that they have changed. While one change
+    /// is being told and another waits, a third would say nothing more.
     pub(super) fn roots_changed(&self, notification: Notification) {
-        let (gateway, id) = (self.gateway.clone(), self.id.clone());
-        tokio::spawn(async move { gateway.tell_own(&id, &notification).await });
+        let size = notification.params.as_ref().map_or(0, |params| params.get().len());
+        let Ok(place) = self.roots_changes.clone().try_acquire_owned() else { return };
+        if size > limits::NOTICE_BYTES_MAX {
+            return;
+        }
+        let (gateway, id, turn) = (self.gateway.clone(), self.id.clone(), self.roots_turn.clone());
+        tokio::spawn(async move {
+            let _turn = turn.lock().await;
+            gateway.tell_own(&id, &notification).await;
+            drop(place);
+        });
     }
 
     /// Ends the session, and with it every stream waiting for notifications, once the token is
@@ -163,6 +188,38 @@ impl Drop for Session {
         // Outside a runtime there is nothing left to close.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { gateway.end_session(&id).await });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Store;
+
+    use super::*;
+    use crate::GateSettings;
+
+    /// A server that does not read must not make a client's notifications pile up.
+    #[tokio::test]
+    async fn changes_of_roots_do_not_pile_up() {
+        let gateway = Gateway::new(GateSettings::default(), Store::nowhere());
+        let session = Session::new(gateway, Arc::new(Caller::agent("a")), None);
+        let change = |params: Option<Raw>| {
+            let method = "notifications/roots/list_changed".to_owned();
+            session.roots_changed(Notification { method, params });
+        };
+        let large = format!("\"{}\"", "x".repeat(limits::NOTICE_BYTES_MAX));
+        change(Some(mcp::message::raw(large)));
+        assert_eq!(session.roots_changes.available_permits(), ROOTS_CHANGES_MAX);
+        let turn = session.roots_turn.lock().await;
+        for _ in 0..9 {
+            change(None);
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(session.roots_changes.available_permits(), 0);
+        drop(turn);
+        while session.roots_changes.available_permits() < ROOTS_CHANGES_MAX {
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn run(
             if Control::with(place, Reach::Nothing, look).await? {
                 return Ok(());
             }
-            // The gate that was asked has stopped; the run may go on.
+            // This gate has stopped; the run itself may continue.
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
