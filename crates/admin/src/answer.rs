@@ -110,6 +110,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::UpstreamUnavailable
         | Code::LedgerUnavailable
         | Code::LedgerIncomplete
+        | Code::SecretsUnavailable
         | Code::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,

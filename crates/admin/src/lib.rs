@@ -4,6 +4,7 @@
 
 mod access;
 mod activity;
+mod agent;
 mod answer;
 mod body;
 mod call;

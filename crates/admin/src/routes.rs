@@ -11,8 +11,8 @@ use crate::ledger::{PageQuery, SpanQuery};
 use crate::operation::Operation;
 use crate::view::{self, words};
 use crate::{
-    Admin, activity, call, contention, copy, coverage, events, metrics, openapi, page, probe,
-    receipt, run, server, status, token, tool,
+    Admin, activity, agent, call, contention, copy, coverage, events, metrics, openapi, page,
+    probe, receipt, run, server, status, token, tool,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +143,9 @@ routes! {
             Operation::new("Returns this document").gives::<view::OpenApiDocument>("OpenAPI 3.1"),
         GET "/api/v1/status" status::show =>
             Operation::new("Reports the status of the gate").gives::<view::GateStatus>("The status of the gate"),
+
+        GET "/api/v1/agents" agent::list =>
+            Operation::new("Lists the agents that made calls").gives::<view::AgentList>("The agents"),
 
         GET "/api/v1/servers" server::list =>
             Operation::new("Lists the servers").gives::<view::ServerList>("The servers"),

@@ -4,6 +4,7 @@
 //! An absent `Option` member is left out, unless it is marked `required`: then it is null.
 
 mod activity;
+mod agent;
 mod call;
 mod contention;
 mod coverage;
@@ -27,6 +28,7 @@ pub use activity::{
     ActivityPage, ActivityRecord, CallMetadata, CallingAgent, DeclaredIntent, ResourceTouch,
     TouchedResource,
 };
+pub use agent::{AgentEntry, AgentList};
 pub use call::{CallAnswer, CallIntent, CallRequest};
 pub use contention::{
     ContentionEdge, ContentionEvent, ContentionGraph, ContentionNode, ContentionStory, MeetingSide,

@@ -1,12 +1,14 @@
 //! The words of the command line, and nothing of what they do.
 
 mod activity;
+mod connect;
 mod contention;
 mod ledger;
 mod plugin;
 mod receipt;
 mod run;
 mod runs;
+mod secret;
 mod targets;
 mod token;
 mod tools;
@@ -22,12 +24,14 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, LedgerFile, Rows, Span, Watch, WatchFormat};
+pub(crate) use connect::Connect;
 pub(crate) use contention::{Contention, ContentionSearch, ContentionVerb};
 pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
 pub(crate) use runs::{LinesFormat, Runs};
+pub(crate) use secret::Secret;
 pub(crate) use targets::Targets;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
@@ -122,6 +126,15 @@ pub(crate) enum Command {
     /// Serve the tools of one workflow step over MCP; --config names the step's file
     #[command(hide = true)]
     McpServe,
+    /// Connect Claude Code, Cursor and other clients to the gate
+    #[command(
+        after_help = "Shows each change and asks before it writes; a copy of every file is kept for --undo.\n\n\
+        Examples:\n  \
+        countersign connect                      every client that is found\n  \
+        countersign connect claude --import      bring its servers along\n  \
+        countersign connect --undo               restore the files byte for byte"
+    )]
+    Connect(Connect),
     /// Wrap one MCP server: forward its messages unchanged and record every call
     #[command(after_help = "Example, in a client's configuration:\n  \
         \"command\": \"countersign\", \"args\": [\"wrap\", \"--name\", \"github\", \"--\", \"npx\", \"…\"]")]
@@ -161,6 +174,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Plugin,
     },
+    /// Show what runs, who is connected, and what needs a person
+    #[command(after_help = "Exit codes: 0 the gate is running, 3 it is not")]
+    Status {
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Check everything that the gate needs, and say what mends a fault
+    #[command(after_help = "Exit codes: 0 no fault, 3 there is one")]
+    Doctor {
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
     /// Print a sign-in link to the web page
     #[command(after_help = "The link signs in one browser, once, and expires after ten minutes.")]
     Page,
@@ -168,6 +193,11 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         verb: Token,
+    },
+    /// Set, list and remove the values of ${secret:NAME} in the config
+    Secret {
+        #[command(subcommand)]
+        verb: Secret,
     },
     /// List, watch and export the calls that agents made, including refused ones
     Activity {
@@ -252,8 +282,12 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
 
+    /// Offer everything of all servers, with tools and prompts as 'server__name' and without an intent
+    #[arg(long, conflicts_with = "server")]
+    pub(crate) all: bool,
+
     /// Offer only the servers and tools in this profile of the config
-    #[arg(long, value_name = "NAME", conflicts_with = "server")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["server", "all"])]
     pub(crate) profile: Option<String>,
 }
 

@@ -29,6 +29,11 @@ use clap::Parser;
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
 
+/// The allocator of musl, which the packages are linked with, makes threads wait for each other.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let parsed = Cli::try_parse()
         .and_then(|cli| Ok(Cli { place: cli.place.clone().without_empty_variables()?, ..cli }));
@@ -76,10 +81,13 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(&place, args).await,
         Command::Mcp(args) => command::mcp::run(&place, args).await,
         Command::McpServe => command::mcp_serve::run(place).await,
+        Command::Connect(args) => command::connect::run(&place, args).await,
         Command::Wrap(args) => command::wrap::run(&place, args).await,
         Command::Run(args) => command::run::run(&place, args).await,
         Command::Validate(args) => command::validate::run(&place, &args).await,
         Command::Demo(args) => command::demo::run(args).await,
+        Command::Status { output } => command::status::run(&place, output).await,
+        Command::Doctor { output } => command::doctor::run(&place, output).await,
         Command::Page => command::page::run(&place).await,
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man { words } => command::man::run(&words),
@@ -89,6 +97,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
         Command::Plugin { verb } => command::plugin::run(&place, verb).await,
         Command::Token { verb } => command::token::run(&place, verb).await,
+        Command::Secret { verb } => command::secret::run(&place, verb).await,
         Command::Activity { verb } => command::activity::run(&place, verb).await,
         Command::Runs { verb } => command::runs::run(&place, verb).await,
         Command::Receipt { verb } => command::receipt::run(&place, verb).await,

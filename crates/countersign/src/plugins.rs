@@ -15,8 +15,10 @@ use mcp::child::StderrTail;
 use provider::{Connector, ProviderConnection};
 use store::StoreError;
 use store::state::OperatorState;
+use store::vault::{Space, Vault};
 use tools::plugin::{
-    self, Findings, FoundPlugin, Places, Plugin, PluginOperations, StartOptions, Variables,
+    self, Findings, FoundPlugin, Places, Plugin, PluginOperations, SecretSource, StartOptions,
+    Variables,
 };
 
 use crate::folders;
@@ -59,6 +61,7 @@ impl Plugins {
             expose: None,
             needed: None,
             timeout: config.connect_timeout,
+            secrets: secrets(home),
         };
         Plugins { found, start }
     }
@@ -133,6 +136,14 @@ impl Plugins {
     pub(crate) async fn operations(&self, found: &FoundPlugin) -> Result<PluginOperations, String> {
         plugin::operations(&Plugin::new(found.clone(), self.start.clone())).await
     }
+}
+
+fn secrets(home: &Path) -> SecretSource {
+    let vault = Vault::of_home(home);
+    SecretSource::new(move |name| {
+        let value = vault.get(Space::Secret, name).map_err(|error| error.to_string())?;
+        Ok(value.map(|value| value.expose().to_owned()))
+    })
 }
 
 fn missing(name: &str) -> String {

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::sync::{Arc, OnceLock};
 
 use admin::page::PageSessions;
@@ -262,6 +262,7 @@ struct Lines {
 #[derive(Deserialize)]
 struct LinesQuery {
     server: Option<String>,
+    all: Option<bool>,
     profile: Option<String>,
 }
 
@@ -277,7 +278,7 @@ async fn upgrade(
         Ok(caller) => caller,
         Err(refused) => return refused,
     };
-    let view = View::named(query.server, query.profile);
+    let view = View::named(query.server, query.all.unwrap_or(false), query.profile);
     if let Some(refused) = refused(&view, &lines.gateway, &caller, request.headers()) {
         return refused;
     }
@@ -413,23 +414,26 @@ impl Ready<'_> {
         if self.place.home.is_some() {
             program.push_str(&format!(" --home {}", self.home.path().display()));
         }
+        if let Some(config) = self.place.config.as_ref().and_then(|file| absolute(file).ok()) {
+            program.push_str(&format!(" --config {}", config.display()));
+        }
+        // Not the address that it listens on: nobody can connect to 0.0.0.0.
+        let origin = page_origin(self.config, self.address);
         format!(
-            "Countersign {version} is ready on {scheme}://{address}\n\n\
+            "Countersign {version} is ready on {origin}\n\n\
              \x20 servers  {servers}\n\
              \x20 home     {home}\n\n\
              Watch your agents (this link works once and expires after ten minutes; \
              'countersign page' prints another):\n\
              \x20 {page}\n\n\
-             Connect an agent over stdio:\n\
-             \x20 claude mcp add countersign -- {program} mcp\n\
+             Connect Claude Code, Cursor and other clients:\n\
+             \x20 {program} connect\n\
              or any MCP client over streamable HTTP:\n\
-             \x20 url      {scheme}://{address}/mcp\n\
+             \x20 url      {origin}/mcp\n\
              \x20 header   Authorization: Bearer {token}\n\n\
              Try it:    {program} {example}\n\
              Stop it:   Ctrl+C",
             version = env!("CARGO_PKG_VERSION"),
-            scheme = self.config.scheme(),
-            address = self.address,
             home = self.home.path().display(),
             token = self.token(),
         )

@@ -8,6 +8,7 @@
 mod lifeline;
 mod orphans;
 
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
 use std::process::ExitStatus;
@@ -52,8 +53,10 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
     };
     let (program, args) = order.command.split_first().expect("clap requires a command");
     let mut child = Command::new(program).args(args).spawn().map_err(|error| {
-        let message = format!("cannot start '{}': {error}", program.display());
-        Failure::with_status(CANNOT_START, message)
+        let is_missing =
+            error.kind() == ErrorKind::NotFound && !program.as_encoded_bytes().contains(&b'/');
+        let cause = if is_missing { "it is not on the PATH".to_owned() } else { error.to_string() };
+        Failure::with_status(CANNOT_START, format!("cannot start '{}': {cause}", program.display()))
     })?;
     let_go_of_stdout();
     let grace = Duration::from_secs(order.grace);

@@ -11,7 +11,7 @@ mod server;
 use std::sync::{Arc, OnceLock};
 
 use crate::caller::{Caller, TokenSurface};
-use crate::exposed::ExposedTools;
+use crate::exposed::{ExposedOffers, ExposedTools};
 use crate::near;
 use crate::policy::{Lock, Obstacle, ServerRules};
 use crate::search::Match;
@@ -19,7 +19,7 @@ use crate::tool::{Tool, ToolName};
 
 use indexes::Indexes;
 pub use listing::Listing;
-pub use offer::{ListedItem, ServerOffer};
+pub use offer::{ListedItem, ListedResource, ServerOffer};
 pub use plans::{PlanSource, ToolPlan};
 use recent::Recent;
 use server::NEAR_MAX;
@@ -69,6 +69,9 @@ pub struct Catalog {
     all: OnceLock<Arc<ExposedTools>>,
     /// For other callers, by their rights.
     restricted: Recent<Caller, ExposedTools>,
+    /// The same for everything besides tools.
+    offers: OnceLock<Arc<ExposedOffers>>,
+    restricted_offers: Recent<Caller, ExposedOffers>,
 }
 
 /// The version of the tools shown to a pass-through client. Two are equal as long as nothing has
@@ -164,12 +167,25 @@ impl Catalog {
                     (&*server.name, server.names, &**tool, obstacle)
                 })
             });
-            ExposedTools::new(tools)
+            ExposedTools::new(tools, || self.offers(caller))
         };
         if caller.is_unrestricted() {
             return self.all.get_or_init(|| Arc::new(exposed())).clone();
         }
         self.restricted.get(|known| known.has_rights_of(caller), || (caller.clone(), exposed()))
+    }
+
+    /// Returns everything besides tools that the caller may see, of all servers.
+    pub fn offers(&self, caller: &Caller) -> Arc<ExposedOffers> {
+        let exposed = || {
+            let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
+            ExposedOffers::new(visible, caller)
+        };
+        if caller.is_unrestricted() {
+            return self.offers.get_or_init(|| Arc::new(exposed())).clone();
+        }
+        let is_same = |known: &Caller| known.has_rights_of(caller);
+        self.restricted_offers.get(is_same, || (caller.clone(), exposed()))
     }
 
     /// Returns the version of one server's tools, or of all.
@@ -256,7 +272,8 @@ impl Catalog {
         let in_server = |server: &Server| {
             // The name of an unapproved tool is text that nobody reviewed.
             let shown = server.tools().filter(|(tool, lock)| {
-                *lock == Lock::Callable || tool.safe_name() == tool.name.as_str()
+                let is_safe = *lock == Lock::Callable || tool.safe_name() == tool.name.as_str();
+                is_safe && !tool.is_for_apps
             });
             let names = shown.map(|(tool, _)| tool.name.as_str());
             let names = names.filter(|tool| caller.sees_tool(&server.name, tool));
@@ -321,7 +338,8 @@ impl<'a> Scope<'a> {
         }
         let server = &self.catalog.servers[server as usize];
         let (tool, lock) = server.at(place(server));
-        if !self.filter.keeps(tool) || !self.caller.sees_tool(&server.name, &tool.name) {
+        let is_shown = !tool.is_for_apps && self.filter.keeps(tool);
+        if !is_shown || !self.caller.sees_tool(&server.name, &tool.name) {
             return Standing::Hidden;
         }
         match Obstacle::of(self.caller, TokenSurface::Discovery, lock, tool.hints) {

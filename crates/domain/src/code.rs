@@ -92,6 +92,8 @@ codes! {
         "the call could not be recorded; the message says whether it was made"
     LedgerIncomplete "LEDGER_INCOMPLETE" Operator false
         "`ledger.db` is missing, empty or older than the other files of the home; `countersign ledger check` says what is known"
+    SecretsUnavailable "SECRETS_UNAVAILABLE" Operator true
+        "the encrypted store of secrets, or the key to it, cannot be used; the message says why"
     CacheMiss "CACHE_MISS" Caller false
         "the `read_cache` key is unknown or older than two hours"
     Unauthorized "UNAUTHORIZED" Caller false

@@ -1,6 +1,6 @@
 //! The configuration: text in; checked values and notes out, or every fault with its position. This
-//! module opens no files and reads no environment: `${env:NAME}` stays a [`ConfigTemplate`] until
-//! the code that uses the value expands it.
+//! module opens no files and reads no environment: `${env:NAME}` and `${secret:NAME}` stay in a
+//! [`ConfigTemplate`] until the code that uses the value expands it.
 
 mod added;
 mod defaults;
@@ -22,7 +22,7 @@ mod tool_rules;
 mod top;
 mod trusted;
 
-pub use added::{DividedServer, divide, unite};
+pub use added::{DividedServer, divide, secret_names, unite};
 pub use environment::{Environment, Withheld, is_withheld};
 pub use fault::{ConfigFault, Faults, Note};
 pub use found::overlay;
@@ -30,13 +30,14 @@ pub use keys::server_keys;
 pub use read::{name_fault, parse};
 pub use reference::reference;
 pub use render::render;
-pub use secret::{args as shown_args, url as shown_url};
+pub use secret::{args as shown_args, is_secret, url as shown_url};
 pub use section::{
     AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, ProfileConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,
+    PluginConfig, ProfileConfig, Redact, SecretsKey, StoreConfig, Telemetry, TlsFiles,
+    WorkspaceConfig,
 };
 pub use server::{AutoApprove, OAuth, ServerConfig, ServerOrigin, Sharing, Start, Transport};
-pub use template::{ConfigTemplate, MissingVariable, TemplateFault};
+pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};
 pub use tool_rules::ToolRules;
 pub use top::{Config, ParsedConfig};
 pub use trusted::lay_over;

@@ -1,10 +1,22 @@
-//! Tools as shown to pass-through clients: the servers' own definitions, and in the view over all
-//! servers, under names that every client accepts.
+//! Tools, prompts and resources as shown to pass-through clients: the servers' own definitions, and in
+//! the view over all servers, under names that every client accepts and addresses that lead back.
+
+mod address;
+mod cursor;
+mod offers;
+mod rewrite;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+
+pub(crate) use address::fits;
+pub use address::{AddressLookup, Addresses, qualified as qualified_address};
+pub use cursor::ListPosition;
+pub use offers::{ExposedOffers, PromptName, ResourcePage};
+pub use rewrite::{AddressForm, may_have_addresses, qualified, restored_arguments, with_string};
 
 use crate::policy::Obstacle;
 use crate::tool::{Tool, ToolName};
@@ -35,9 +47,10 @@ pub struct ExposedTools {
 impl ExposedTools {
     /// Builds the list. The tools must come in a fixed order: where two names clash, the later one
     /// yields. Tools that cannot be called get a name too, so that it stays theirs and a rejected
-    /// call can be given the reason.
+    /// call can be given the reason. `addresses` are looked up only for tools with a page of an app.
     pub(crate) fn new<'a>(
         tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Option<Obstacle>)>,
+        addresses: impl Fn() -> Arc<ExposedOffers>,
     ) -> ExposedTools {
         let mut by_name = HashMap::new();
         let mut definitions = Vec::new();
@@ -52,7 +65,11 @@ impl ExposedTools {
             let full = ToolName { server: server.to_owned(), tool: tool.name.clone() };
             let is_new = by_name.insert(name.clone(), full).is_none();
             if is_new && obstacle.is_none() {
-                definitions.push(renamed(tool, &name));
+                let definition = renamed(tool, &name);
+                let is_app = definition.contains("esourceUri\"");
+                let shown = is_app
+                    .then(|| addresses().addresses.shown(server, AddressForm::Tool, &definition));
+                definitions.push(shown.flatten().unwrap_or(definition));
             }
         }
         let list = list_response("tools", definitions.iter().map(String::as_str));
@@ -130,6 +147,10 @@ mod tests {
         Tool::parse(Source::Builtin, RawValue::from_string(definition.to_owned()).unwrap()).unwrap()
     }
 
+    fn nothing() -> Arc<ExposedOffers> {
+        Arc::new(ExposedOffers::new([].into_iter(), &crate::Caller::admin()))
+    }
+
     #[test]
     fn names_fit_every_client_and_stay_the_same() {
         for (server, tool, expected) in [
@@ -163,6 +184,7 @@ mod tests {
         let tools = [("a.b", &first), (server, &second)];
         let exposed = ExposedTools::new(
             tools.into_iter().map(|(server, tool)| (server, Names::Prefixed, tool, None)),
+            nothing,
         );
         assert_eq!(exposed.by_name.len(), 2);
         assert_eq!(exposed.tool(&hostile).unwrap().server, "a.b");
@@ -175,15 +197,25 @@ mod tests {
         let exposed = ExposedTools::new(
             [("s", Names::Prefixed, &tool, None), ("l", Names::Prefixed, &tool, locked)]
                 .into_iter(),
+            nothing,
         );
         assert!(exposed.tool("l__t").is_some(), "locked: named, not listed");
         assert_eq!(
             exposed.list.get(),
             r#"{"tools":[{ "x":1E2, "name" : "s__t", "description":"name" }]}"#
         );
-        let own = ExposedTools::new([("s", Names::Own, &tool, None)].into_iter());
+        let own = ExposedTools::new([("s", Names::Own, &tool, None)].into_iter(), nothing);
         assert_eq!(own.tool("t").unwrap().server, "s");
         assert!(own.tool("s__t").is_none());
         assert_eq!(own.list.get(), format!(r#"{{"tools":[{}]}}"#, tool.definition().get()));
+    }
+
+    #[test]
+    fn the_page_of_an_app_is_addressed_like_its_resource() {
+        let tool = tool(r#"{"name":"t","_meta":{"ui":{"resourceUri":"ui://p"}}}"#);
+        let tools = [("s", Names::Prefixed, &tool, None)];
+        let exposed = ExposedTools::new(tools.into_iter(), nothing);
+        let expected = r#"{"name":"s__t","_meta":{"ui":{"resourceUri":"ui://countersign/s/p"}}}"#;
+        assert_eq!(exposed.list.get(), format!(r#"{{"tools":[{expected}]}}"#));
     }
 }

@@ -70,6 +70,10 @@ pub enum Lookup<'a> {
         lock: Lock,
         arguments: SchemaVerdict,
     },
+    /// The tool is not offered to models, and a model asks for it.
+    AppTool {
+        lock: Lock,
+    },
 }
 
 /// The reaction to annotations that contradict the declared intent.
@@ -154,6 +158,10 @@ fn check_before_arguments<'a>(
                 Some(reason) => unavailable_server(&call.tool.server, reason),
                 None => not_found(call.tool, &[], call.addressee),
             });
+        }
+        Lookup::AppTool { lock } => {
+            check_lock(call, *lock)?;
+            return Err(not_for_models(call.tool));
         }
         // The lock takes precedence over the tool's own description of itself.
         Lookup::Tool { hints, lock, arguments } => {
@@ -256,6 +264,15 @@ pub fn not_found(tool: &ToolName, near: &[String], addressee: Addressee) -> Refu
     };
     Refusal::new(Code::ToolNotFound, format!("tool '{tool}' not found{hint}"))
         .with(json!({"name": tool.to_string(), "near": near}))
+}
+
+/// Returns the refusal for a tool that its server offers to its own user interface only.
+pub fn not_for_models(tool: &ToolName) -> Refusal {
+    let message = format!(
+        "tool '{tool}' is not for models: its server offers it only to its own user interface; use \
+         retrieve_tools to find other tools"
+    );
+    Refusal::new(Code::NotPermitted, message).with(json!({"name": tool.to_string()}))
 }
 
 pub fn unavailable_server(server: &str, reason: &str) -> Refusal {

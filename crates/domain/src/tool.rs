@@ -156,6 +156,8 @@ pub struct Tool {
     pub name: String,
     pub source: Source,
     pub hints: Hints,
+    /// True if the server offers the tool to its own user interface and not to models.
+    pub is_for_apps: bool,
     definition: Box<RawValue>,
     name_at: Range<usize>,
     description: Option<Range<usize>>,
@@ -235,6 +237,8 @@ impl Tool {
             input_schema: Option<&'a RawValue>,
             #[serde(borrow, default)]
             execution: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
         }
         let text = definition.get();
         let shape = |place: &str, error: serde_json::Error| {
@@ -256,6 +260,7 @@ impl Tool {
         let outline = Outline::of(parts.input_schema.map(RawValue::get));
         Ok(Tool {
             hints: parts.annotations.map(read_hints).unwrap_or_default(),
+            is_for_apps: parts.meta.is_some_and(is_for_apps),
             description: range(parts.description),
             annotations: range(parts.annotations),
             input_schema: range(parts.input_schema),
@@ -338,6 +343,22 @@ fn requires_task(execution: &RawValue) -> bool {
     execution.and_then(|it| it.task_support).as_deref() == Some("required")
 }
 
+/// Reports whether `_meta` excludes models from those who may use the tool (MCP Apps). Without a list
+/// everybody may.
+fn is_for_apps(meta: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Meta {
+        ui: Option<AppMeta>,
+    }
+    #[derive(Deserialize)]
+    struct AppMeta {
+        visibility: Option<Vec<String>>,
+    }
+    let meta: Option<Meta> = serde_json::from_str(meta.get()).ok();
+    let visibility = meta.and_then(|meta| meta.ui?.visibility).unwrap_or_default();
+    !visibility.is_empty() && !visibility.iter().any(|who| who == "model")
+}
+
 fn check_name(name: &str) -> Result<(), ToolFault> {
     if name.is_empty() {
         return Err(ToolFault::EmptyName);
@@ -407,6 +428,23 @@ mod tests {
             let tool = tool(&format!(r#"{{"name":"t","annotations":{annotations}}}"#)).unwrap();
             assert_eq!(tool.hints.class(), class, "{annotations}");
             assert_eq!(tool.hints.unverified(), unverified, "{annotations}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_for_apps_if_a_list_leaves_out_models() {
+        for (meta, expected) in [
+            ("{}", false),
+            (r#"{"ui":{"resourceUri":"ui://a"}}"#, false),
+            (r#"{"ui":{"visibility":["model","app"]}}"#, false),
+            (r#"{"ui":{"visibility":["app"]}}"#, true),
+            (r#"{"ui":{"visibility":[]}}"#, false),
+            (r#"{"ui":{"visibility":"app"}}"#, false),
+            (r#"{"ui":null}"#, false),
+            ("7", false),
+        ] {
+            let tool = tool(&format!(r#"{{"name":"t","_meta":{meta}}}"#)).unwrap();
+            assert_eq!(tool.is_for_apps, expected, "{meta}");
         }
     }
 

@@ -10,7 +10,7 @@ mod tokens;
 mod visible;
 mod warning;
 
-pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference};
+pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference, line_difference};
 pub use fingerprint::{Fingerprint, UNSEEN};
 pub use identity::{ServerChange, identity, reviewed};
 pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::catalog::{Listing, Server};
+use domain::catalog::{ListedResource, Listing, Server};
 use domain::{Caller, Catalog};
 use mcp::message::Raw;
 use tokio::sync::watch;
@@ -168,6 +168,12 @@ impl Publisher {
         let mut listings =
             catalogs.iter().filter_map(|catalog| Some(&catalog.server(&self.server)?.listing));
         listings.find(|listing| listing.is_of(tools)).cloned()
+    }
+
+    /// Returns the resources of the server that a session is shown now.
+    pub(crate) fn resources(&self, session: &str) -> Option<Arc<[ListedResource]>> {
+        let catalog = self.catalogs.of(Some(session));
+        Some(catalog.server(&self.server)?.listing.offer()?.resources().clone())
     }
 
     fn if_claimed(&self, publish: impl FnOnce(&Catalogs)) {

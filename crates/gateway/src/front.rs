@@ -31,7 +31,7 @@ use crate::front::session::Session;
 pub enum View {
     /// The gate's own tools, which find and call all others.
     Discovery,
-    /// Every callable tool, as `server__tool`.
+    /// Everything that all servers offer, with tools and prompts as `server__name`.
     All,
     /// One server's tools under their own names.
     Server(String),
@@ -40,10 +40,12 @@ pub enum View {
 }
 
 impl View {
-    /// The tools of the named server, or else the gate's own, limited to a profile if one is named.
-    pub fn named(server: Option<String>, profile: Option<String>) -> View {
+    /// Everything of the named server, or of all, or else the gate's own tools, limited to a profile
+    /// if one is named.
+    pub fn named(server: Option<String>, is_all: bool, profile: Option<String>) -> View {
         match (server, profile) {
             (Some(server), _) => View::Server(server),
+            (None, _) if is_all => View::All,
             (None, Some(profile)) => View::Profile(profile),
             (None, None) => View::Discovery,
         }
@@ -75,7 +77,10 @@ impl View {
         let session = || Session::new(gateway.clone(), caller.clone(), profile);
         match self {
             View::Discovery | View::Profile(_) => Arc::new(Discovery::new(session())),
-            View::All => Passthrough::all(session()),
+            View::All => {
+                let session = Session::on_all(gateway.clone(), caller.clone());
+                Passthrough::all(session)
+            }
             View::Server(name) => {
                 let name: Arc<str> = name.as_str().into();
                 let session = Session::on_server(gateway.clone(), caller.clone(), name.clone());

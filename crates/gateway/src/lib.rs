@@ -18,6 +18,7 @@ pub mod place;
 pub mod plan;
 pub mod program;
 mod registry;
+mod secrets;
 pub mod settings;
 pub mod span;
 pub mod spec;
@@ -162,7 +163,8 @@ impl Gateway {
 
     /// Puts a new configuration into effect. Running calls keep their settings; unchanged servers
     /// keep their connection.
-    pub async fn reconfigure(&self, settings: GateSettings, plan: Plan) {
+    pub async fn reconfigure(&self, mut settings: GateSettings, plan: Plan) {
+        settings.know(self.settings().redactor.known());
         self.shared.settings.store(Arc::new(settings));
         let mut planned = self.shared.plan.lock().await;
         *planned = plan;
@@ -400,6 +402,11 @@ impl Gateway {
 
     pub fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Returns the key of the cursors that the gate gives out.
+    pub(crate) fn cursor_key(&self) -> &[u8; 32] {
+        &self.shared.query_key
     }
 
     /// Returns the last lines a server wrote to stderr.

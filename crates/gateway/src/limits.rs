@@ -30,6 +30,18 @@ pub(crate) const SERVER_NAME_BYTES_MAX: usize = 256;
 /// agent that searches in the first second should not conclude that there are no tools.
 pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);
 
+/// Maximum wait of a connection for the server's list of resources; its tools do not wait longer.
+pub(crate) const RESOURCES_WAIT: Duration = Duration::from_secs(2);
+
+/// Resources of one server that are listed with those of all others, and their total size. Any other
+/// can be read.
+pub(crate) const RESOURCES_MAX: usize = 10_000;
+pub(crate) const RESOURCES_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Maximum wait of a list over all servers for the client's own connections to them. Whatever
+/// connects later is announced.
+pub(crate) const OWN_LISTS_WAIT: Duration = Duration::from_secs(5);
+
 /// Maximum wait for a check of arguments against a costly schema.
 pub(crate) const CHECK_TIME_MAX: Duration = Duration::from_secs(5);
 

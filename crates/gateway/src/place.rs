@@ -9,7 +9,8 @@ use domain::config::ConfigTemplate;
 use mcp::message::Raw;
 use serde::Deserialize;
 
-use crate::spec::{ChildCommand, ServerEndpoint, expand};
+use crate::secrets::SecretValues;
+use crate::spec::{ChildCommand, ServerEndpoint};
 
 /// The name of the reference file server, which resolves relative paths from its first allowed
 /// folder.
@@ -62,7 +63,9 @@ impl ServerPlace {
     }
 
     fn of_child(command: &ChildCommand) -> ServerPlace {
-        let value = |template: &ConfigTemplate| expand(template).unwrap_or_default();
+        // An argument with a secret names no folder.
+        let secrets = SecretValues::default();
+        let value = |template: &ConfigTemplate| secrets.expand(template).unwrap_or_default();
         let args: Vec<String> = command.args.iter().map(value).collect();
         ServerPlace::of_command(&command.command, &args, command.cwd.as_deref())
     }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::spec::{ChildCommand, expand};
+use crate::secrets::SecretValues;
+use crate::spec::ChildCommand;
 
 /// Bits of a mode that let somebody execute the file.
 const EXECUTABLE: u32 = 0o111;
@@ -89,7 +90,7 @@ pub(crate) fn find(command: &ChildCommand) -> Option<PathBuf> {
     }
     let own = command.env.iter().rfind(|(name, _)| name == "PATH");
     let path = match own {
-        Some((_, value)) => expand(value).ok()?.into(),
+        Some((_, value)) => SecretValues::default().expand(value).ok()?.into(),
         None => std::env::var_os("PATH")?,
     };
     let named = std::env::split_paths(&path).map(|dir| folder.join(dir).join(&command.command));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::caller::Profile;
 use domain::config::{Config, Payloads};
-use domain::ledger::redaction::Redactor;
+use domain::ledger::redaction::{KnownSecrets, Redactor};
 use domain::policy::Strictness;
 
 #[derive(Clone)]
@@ -32,6 +32,13 @@ pub struct GateSettings {
 impl GateSettings {
     pub fn call_timeout(&self, server: &str) -> Duration {
         self.server_call_timeouts.get(server).copied().unwrap_or(self.call_timeout)
+    }
+
+    /// Redacts the secrets that were handed out under earlier settings, too.
+    pub(crate) fn know(&mut self, known: &KnownSecrets) {
+        if let Some(redactor) = Arc::get_mut(&mut self.redactor) {
+            redactor.share(known);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, ConfigTemplate, Environment, MissingVariable, ServerOrigin, Sharing, Start,
+    self, AutoApprove, ConfigTemplate, Environment, MissingValue, ServerOrigin, Sharing, Start,
     Transport, Withheld,
 };
 use domain::exposed::Names;
@@ -19,8 +19,10 @@ use provider::Connector;
 use serde_json::Value;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
+use store::vault::Vault;
 
 use crate::program::ProgramFile;
+use crate::secrets::SecretValues;
 use crate::upstream::start_fault;
 
 /// Creates a new server for each connection.
@@ -273,9 +275,12 @@ impl ServerSpec {
     }
 
     /// Returns the reason that the server cannot be started, as far as it is known before the
-    /// attempt. Blocks.
-    pub fn start_fault(&self) -> Option<String> {
-        start_fault(&self.endpoint)
+    /// attempt. Of the secrets it needs only the names. Blocks.
+    pub fn start_fault(&self, vault: &Vault) -> Option<String> {
+        match SecretValues::assumed(vault, &self.endpoint) {
+            Ok(secrets) => start_fault(&self.endpoint, &secrets),
+            Err(reason) => Some(reason),
+        }
     }
 
     /// Reports whether a connection made for `other` serves this one too; the rules may differ.
@@ -381,6 +386,22 @@ impl ServerEndpoint {
         }
     }
 
+    /// Returns the names of the secrets that the connection needs.
+    pub(crate) fn secrets(&self) -> BTreeSet<&str> {
+        let templates: Vec<&ConfigTemplate> = match self {
+            ServerEndpoint::Stdio(ChildCommand { args, env, .. }) => {
+                args.iter().chain(env.iter().map(|(_, value)| value)).collect()
+            }
+            ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
+                headers.iter().map(|(_, value)| value).chain([url]).collect()
+            }
+            ServerEndpoint::WithoutSecrets(_)
+            | ServerEndpoint::Embedded(_)
+            | ServerEndpoint::Plugin(_) => Vec::new(),
+        };
+        templates.into_iter().flat_map(ConfigTemplate::secrets).collect()
+    }
+
     /// Refuses to start a pinned program that is not the approved file any more.
     pub(crate) async fn check_pinned(&self) -> Result<(), String> {
         let ServerEndpoint::Stdio(command) = self else { return Ok(()) };
@@ -412,7 +433,10 @@ impl ServerEndpoint {
 impl ChildCommand {
     /// Returns the child to start and the variables it does not inherit, or one sentence saying why
     /// it cannot start.
-    pub(crate) fn child_spec(&self) -> Result<(child::Spec, Withheld), String> {
+    pub(crate) fn child_spec(
+        &self,
+        secrets: &SecretValues,
+    ) -> Result<(child::Spec, Withheld), String> {
         if let Some(cwd) = &self.cwd
             && !cwd.is_dir()
         {
@@ -422,17 +446,18 @@ impl ChildCommand {
                 cwd.display()
             ));
         }
-        self.expanded().map_err(|error| error.to_string())
+        self.expanded(secrets).map_err(|error| error.to_string())
     }
 
-    fn expanded(&self) -> Result<(child::Spec, Withheld), MissingVariable> {
+    fn expanded(&self, secrets: &SecretValues) -> Result<(child::Spec, Withheld), MissingValue> {
         let all = std::env::vars_os();
         let mut env =
             if self.inherit_env { Environment::whole(all) } else { Environment::usual(all) };
         for (name, value) in &self.env {
-            env.set(name, expand(value)?);
+            env.set(name, secrets.expand(value)?);
         }
-        let args = self.args.iter().map(expand).collect::<Result<Vec<_>, _>>()?;
+        let args =
+            self.args.iter().map(|arg| secrets.expand(arg)).collect::<Result<Vec<_>, _>>()?;
         let (command, args) = match &self.supervisor {
             Some(supervisor) => {
                 let first = ["supervise".to_owned(), "--".to_owned(), self.command.clone()];
@@ -445,9 +470,4 @@ impl ChildCommand {
         let supervisor = self.supervisor.is_some();
         Ok((child::Spec { command, args, env, cwd: self.cwd.clone(), supervisor }, withheld))
     }
-}
-
-/// Reads `${env:NAME}` from this process's environment when the connection is made.
-pub(crate) fn expand(template: &ConfigTemplate) -> Result<String, MissingVariable> {
-    template.expand(&|name| std::env::var(name).ok())
 }

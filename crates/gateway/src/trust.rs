@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use domain::catalog::{ListedItem, Listing, PlanSource, ServerOffer};
+use domain::catalog::{ListedItem, ListedResource, Listing, PlanSource, ServerOffer};
 use domain::config::AutoApprove;
 use domain::ledger::target::TargetMapping;
 use domain::policy::ApprovalState;
@@ -45,6 +45,8 @@ pub(crate) struct Offer {
 pub(crate) struct Extras {
     pub(crate) instructions: Option<String>,
     pub(crate) lists: Vec<ItemList>,
+    /// The resources, which need no approval of their own.
+    pub(crate) resources: Arc<[ListedResource]>,
     /// The number of times the server announced other resources.
     pub(crate) resources_changed: u64,
 }
@@ -63,6 +65,7 @@ impl PartialEq for Extras {
         }
         self.instructions == other.instructions
             && self.resources_changed == other.resources_changed
+            && self.resources == other.resources
             && texts(self).eq(texts(other))
     }
 }
@@ -179,7 +182,8 @@ impl Reviewer {
                 let listing = self.listing(offer.tools, offer.info, |_| ApprovalState::Unknown);
                 let items = items(&offer.extras);
                 let locked = items.iter().filter_map(|item| item.reviewed(ApprovalState::Unknown));
-                let locked = ServerOffer::new(locked.collect(), offer.extras.resources_changed);
+                let locked = ServerOffer::new(locked.collect(), offer.extras.resources_changed)
+                    .with_resources(offer.extras.resources.clone());
                 let listing = listing.with_offer(locked).map_or(listing, Arc::new);
                 Review { listing, instructions: None, is_kept: false }
             }
@@ -368,8 +372,8 @@ impl Extras {
             let items = offer.items().iter().filter(|item| item.kind == kind);
             ItemList { kind, items: items.map(|item| item.definition.clone()).collect() }
         });
-        let resources_changed = offer.resources_changed();
-        Extras { instructions: None, lists: lists.into(), resources_changed }
+        let (resources, resources_changed) = (offer.resources().clone(), offer.resources_changed());
+        Extras { instructions: None, lists: lists.into(), resources, resources_changed }
     }
 
     /// Leaves out the items that exceed the bounds of a definition, and logs why.
@@ -487,7 +491,8 @@ impl<'a> Comparison<'a> {
             fate.approval() == ApprovalState::Approved
         });
         let instructions = instructions.map(Into::into);
-        let reviewed = ServerOffer::new(reviewed, offer.extras.resources_changed);
+        let reviewed = ServerOffer::new(reviewed, offer.extras.resources_changed)
+            .with_resources(offer.extras.resources);
         let listing = listing.with_offer(reviewed).map_or_else(|| listing.clone(), Arc::new);
         Review { listing, instructions, is_kept }
     }

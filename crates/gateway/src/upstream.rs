@@ -41,6 +41,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::catalogs::Publisher;
 use crate::fairness::{CallSlot, CallSlots};
 use crate::place::ServerPlace;
+use crate::secrets::SecretSupply;
 use crate::span::UpstreamSpan;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
@@ -122,9 +123,11 @@ impl Upstream {
         let (state_sender, state) = watch::channel(UpstreamState::Idle);
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = redacted_tail(settings.clone());
+        let secrets = SecretSupply::new(store.vault(), settings.load().redactor.known());
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
         let surroundings = OwnSurroundings {
+            secrets: secrets.clone(),
             stderr: stderr.clone(),
             settings: settings.clone(),
             publisher: publisher.clone(),
@@ -134,6 +137,7 @@ impl Upstream {
         let own = Arc::new(OwnConnections::new(&spec, surroundings));
         let welcome = Arc::new(ArcSwapOption::empty());
         let wiring = Wiring {
+            secrets,
             publisher,
             settings: settings.clone(),
             link: link.clone(),

@@ -17,6 +17,7 @@ pub enum List {
     Tools,
     Prompts,
     ResourceTemplates,
+    Resources,
 }
 
 impl List {
@@ -25,6 +26,7 @@ impl List {
             List::Tools => "tools/list",
             List::Prompts => "prompts/list",
             List::ResourceTemplates => "resources/templates/list",
+            List::Resources => "resources/list",
         }
     }
 
@@ -33,6 +35,7 @@ impl List {
             List::Tools => "tools",
             List::Prompts => "prompts",
             List::ResourceTemplates => "templates",
+            List::Resources => "resources",
         }
     }
 
@@ -41,7 +44,7 @@ impl List {
         match self {
             List::Tools => "tools",
             List::Prompts => "prompts",
-            List::ResourceTemplates => "resources",
+            List::ResourceTemplates | List::Resources => "resources",
         }
     }
 }
@@ -110,7 +113,7 @@ async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Ra
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
-    #[serde(rename = "tools", alias = "prompts", alias = "resourceTemplates")]
+    #[serde(rename = "tools", alias = "prompts", alias = "resourceTemplates", alias = "resources")]
     items: Vec<Raw>,
     #[serde(default)]
     next_cursor: Option<String>,

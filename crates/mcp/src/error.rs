@@ -63,7 +63,8 @@ impl ErrorObject {
         &self.text
     }
 
-    pub(crate) fn parse(text: &RawValue) -> Result<Self, serde_json::Error> {
+    /// Reads an error, whose text is kept.
+    pub fn parse(text: &RawValue) -> Result<Self, serde_json::Error> {
         let wire: WireError<'_> = serde_json::from_str(text.get())?;
         Ok(ErrorObject { code: wire.code, message: wire.message, text: text.to_owned() })
     }

@@ -7,6 +7,7 @@ use http::HeaderName;
 
 pub mod client;
 mod dial;
+mod event_log;
 mod failure;
 pub mod guard;
 mod inbound;
@@ -16,7 +17,6 @@ mod pool;
 mod refusal;
 pub mod server;
 mod session;
-mod standing;
 mod streams;
 pub mod target;
 
@@ -24,6 +24,8 @@ pub use pool::PooledResponse;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");

@@ -68,9 +68,9 @@ pub const HTTP_SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
 /// Messages kept for a client without an open standing stream; the oldest are dropped first.
 pub const HTTP_BACKLOG_MESSAGES_MAX: usize = 64;
 
-/// A POST not answered by then becomes an event stream, so that clients that time out without
-/// headers keep waiting.
-pub const HTTP_STREAM_AFTER: Duration = Duration::from_secs(5);
+/// A POST not answered by then becomes an event stream: clients that time out without headers keep
+/// waiting, and only a stream can be resumed when the connection breaks.
+pub const HTTP_STREAM_AFTER: Duration = Duration::from_secs(1);
 
 /// Comment lines keep idle event streams open through proxies.
 pub const HTTP_KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -133,3 +133,26 @@ pub const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The cursor of one page; all cursors of a list are kept to detect a loop.
 pub const CURSOR_BYTES_MAX: usize = 4 * 1024;
+
+/// Events of one stream that are kept after they were sent, for a client whose connection broke. A
+/// client notices the break after some seconds; few streams have more events in that time.
+pub const REPLAY_EVENTS_MAX: usize = 64;
+
+/// Total size of these events, apart from a response: progress and log messages are small.
+pub const REPLAY_STREAM_BYTES_MAX: usize = 1024 * 1024;
+
+/// Responses that one session keeps for a client that comes back; an agent has a few calls at once.
+pub const REPLAY_ANSWERS_MAX: usize = 32;
+
+/// Total size of the responses that one session keeps: the largest one fits.
+pub const REPLAY_BYTES_MAX: usize = FRAME_BYTES_MAX;
+
+/// Total size of the events that all sessions of a server keep.
+pub const REPLAY_TOTAL_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
+
+/// Time that a response is kept: a laptop that was closed for a moment, a network that changes.
+pub const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// The time a client is asked to wait before it reconnects. The call goes on meanwhile, so there is
+/// no reason to wait long.
+pub const REPLAY_RETRY: Duration = Duration::from_secs(1);

@@ -122,7 +122,7 @@ impl Message {
         one_line(text)
     }
 
-    fn size_about(&self) -> usize {
+    pub(crate) fn size_about(&self) -> usize {
         match self {
             Message::Request(Request { method, params, .. })
             | Message::Notification(Notification { method, params }) => {

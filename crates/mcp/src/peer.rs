@@ -39,6 +39,10 @@ pub trait Service: Send + Sync + 'static {
 
     /// Cancellation and progress never arrive here: the peer has already matched them.
     fn notification(&self, notification: Notification, peer: Peer);
+
+    /// Called when the other side lost our session and another one was begun: what had been asked of
+    /// it for the length of a session must be asked again.
+    fn renewed(&self, _peer: Peer) {}
 }
 
 /// Sends messages. A transport with several streams uses `route` to choose one.
@@ -350,6 +354,11 @@ impl Peer {
     /// Responds to a frame that is not a message.
     pub async fn refuse(&self, bad: BadFrame) {
         let _ = self.core.outbox.send(bad.into_response().into(), MessageRoute::Standing).await;
+    }
+
+    /// Reports that another session was begun in place of the one that was lost.
+    pub(crate) fn renewed(&self) {
+        self.core.service.renewed(self.clone());
     }
 
     /// Ends a request that the transport could not deliver.

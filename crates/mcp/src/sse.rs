@@ -92,9 +92,15 @@ impl Parser {
     }
 }
 
-/// Formats a message event. `json` must be one line.
-pub fn message_event(json: &[u8]) -> Vec<u8> {
-    [b"event: message\ndata: ".as_slice(), json, b"\n\n"].concat()
+/// Formats a message event with an id, from which the stream can be resumed. `json` must be one line.
+pub fn message_event(id: &str, json: &[u8]) -> Vec<u8> {
+    [format!("id: {id}\nevent: message\ndata: ").as_bytes(), json, b"\n\n"].concat()
+}
+
+/// Formats an event without data: it only tells the client from where the stream can be resumed, and
+/// after which time.
+pub fn empty_event(id: &str, retry_ms: u128) -> Vec<u8> {
+    format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into_bytes()
 }
 
 #[cfg(test)]
@@ -117,6 +123,15 @@ mod tests {
         assert_eq!(data, ["a\nb", "", "", "\u{20ac}"]);
         assert_eq!(events[0].id.as_deref(), Some("7"));
         assert_eq!(events[2].retry_ms, Some(500));
+    }
+
+    #[test]
+    fn written_events_are_read_back() {
+        let events = parse(&[&empty_event("1-2-0", 1000), &message_event("1-2-1", b"{}")]);
+        let [empty, message] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((empty.id.as_deref(), empty.retry_ms), (Some("1-2-0"), Some(1000)));
+        assert_eq!(empty.data, "");
+        assert_eq!((message.id.as_deref(), &*message.data), (Some("1-2-1"), "{}"));
     }
 
     #[test]

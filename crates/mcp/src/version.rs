@@ -34,6 +34,11 @@ impl Version {
         Version::parse(requested).unwrap_or(Version::LATEST)
     }
 
+    /// Clients of older revisions take an event without data for a broken message.
+    pub fn has_empty_events(self) -> bool {
+        self >= Version::V2025_11_25
+    }
+
     /// Only one revision has JSON-RPC batches.
     pub fn allows_batches(self) -> bool {
         self == Version::V2025_03_26

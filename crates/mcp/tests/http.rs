@@ -7,6 +7,8 @@ mod calls;
 mod client;
 #[path = "http/legacy.rs"]
 mod legacy;
+#[path = "http/resumption.rs"]
+mod resumption;
 #[path = "http/rig.rs"]
 mod rig;
 #[path = "http/server.rs"]

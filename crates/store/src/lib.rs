@@ -15,6 +15,7 @@ pub mod repair;
 pub mod state;
 pub mod survey;
 mod upkeep;
+pub mod vault;
 mod write;
 
 use std::fs::DirBuilder;
@@ -52,6 +53,7 @@ use crate::upkeep::clock;
 use crate::upkeep::retention::Retention;
 use crate::upkeep::rules::RetentionRules;
 use crate::upkeep::shares::RecordShares;
+use crate::vault::Vault;
 use crate::write::adoption::Adoption;
 use crate::write::anchor::Anchor;
 use crate::write::health::Health;
@@ -79,6 +81,7 @@ struct Inner {
     changes: watch::Receiver<i64>,
     reader: Reader,
     state: OperatorState,
+    vault: Vault,
     key: Mutex<Arc<SigningKey>>,
     query_key: [u8; 32],
     /// For measurements: entries are accepted and discarded.
@@ -132,6 +135,7 @@ impl Store {
             changes,
             reader: Reader::live(&home.join(FILE)),
             state: OperatorState::of_file(&home.join(FILE), rules.durability),
+            vault: Vault::of_home(home),
             key: Mutex::new(key),
             query_key,
             is_nowhere: false,
@@ -155,6 +159,7 @@ impl Store {
             changes: watch::channel(0).1,
             reader,
             state: OperatorState::to_read(file),
+            vault: Vault::of_home(home),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
             query_key: keys::query::read(&home.join(KEYS)).unwrap_or_default(),
             is_nowhere: false,
@@ -175,6 +180,7 @@ impl Store {
             changes: watch::channel(0).1,
             reader: Reader::live(Path::new("")),
             state: OperatorState::in_memory(),
+            vault: Vault::of_home(Path::new("")),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
             query_key: [0; 32],
             is_nowhere: true,
@@ -257,6 +263,11 @@ impl Store {
     /// Returns the decisions that people made while the program ran.
     pub fn state(&self) -> &OperatorState {
         &self.inner.state
+    }
+
+    /// Returns the encrypted secrets of the home.
+    pub fn vault(&self) -> &Vault {
+        &self.inner.vault
     }
 
     /// Lists the copies of chains in the home, by name.

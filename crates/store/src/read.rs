@@ -2,6 +2,7 @@
 //! file only for one page, so that the write-ahead log can be copied back in between.
 
 pub mod activity;
+mod agents;
 mod audit;
 pub mod contention;
 pub(crate) mod copies;
@@ -26,6 +27,7 @@ mod unfiled;
 mod tests;
 
 pub use activity::Activity;
+pub use agents::SeenAgent;
 pub(crate) use audit::touches::signed as signed_touches;
 pub use audit::{AuditSource, LedgerPlace, SIGNING_TIME_MAX};
 pub use coverage::{CoverageFilter, TargetCoverage};

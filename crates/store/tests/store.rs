@@ -17,4 +17,5 @@ mod store {
     mod state;
     mod support;
     mod touches;
+    mod vault;
 }

@@ -36,6 +36,8 @@ pub fn command(program: &Path, home: &Path) -> Command {
         .env("COUNTERSIGN_HOME", home.join("home"))
         .env("XDG_CONFIG_HOME", home.join("xdg-config"))
         .env("HOME", home)
+        // Tests do not use the keychain of the person who runs them.
+        .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus")
         .current_dir(home)
         .kill_on_drop(true);
     command

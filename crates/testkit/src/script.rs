@@ -235,24 +235,17 @@ impl Script {
                 }
                 Err(ErrorObject::new(-32800, "cancelled"))
             }
-            Some("text") => {
-                let length = what["text"].as_u64().unwrap_or(0);
-                let text =
-                    (0..length).map(|n| char::from(b'a' + (n % 26) as u8)).collect::<String>();
-                Ok(to_raw(
-                    &json!({"content": [{"type": "text", "text": text}], "structuredContent": {"length": length}}),
-                ))
-            }
+            // A result, given as text.
+            Some("return") => Ok(raw(what["return"].as_str().unwrap_or("{}").to_owned())),
+            Some("text") => Ok(long_text(what["text"].as_u64().unwrap_or(0))),
             Some("error") => {
                 Err(ErrorObject::new(-32042, "no luck").with_data(&json!({"why": "scripted"})))
             }
             // The argument `message` as an error, or on stderr.
             Some("fail") => Err(ErrorObject::new(-32043, message(request)?)),
-            Some("log") => {
-                let line = message(request)?;
-                writeln!(std::io::stderr(), "{line}").expect("stderr is open");
-                Ok(raw(r#"{"content":[]}"#.to_owned()))
-            }
+            Some("log") => log(request),
+            Some("reply") => Ok(to_raw(&what["reply"])),
+            Some("refuse") => Err(error(&what["refuse"])),
             Some("is_error") => Ok(to_raw(
                 &json!({"content": [{"type": "text", "text": "went wrong"}], "isError": true}),
             )),
@@ -300,6 +293,25 @@ impl Script {
         }
         Ok(raw(r#"{"content":[]}"#.to_owned()))
     }
+}
+
+fn long_text(length: u64) -> Raw {
+    let text: String = (0..length).map(|n| char::from(b'a' + (n % 26) as u8)).collect();
+    let content = json!([{"type": "text", "text": text}]);
+    to_raw(&json!({"content": content, "structuredContent": {"length": length}}))
+}
+
+/// Returns an error with a code, a message and data.
+fn error(error: &Value) -> ErrorObject {
+    let words = error["message"].as_str().unwrap_or_default();
+    let code = error["code"].as_i64().expect("an error has a code");
+    ErrorObject::new(code, words).with_data(&error["data"])
+}
+
+fn log(request: &Request) -> Result<Raw, ErrorObject> {
+    let line = message(request)?;
+    writeln!(std::io::stderr(), "{line}").expect("stderr is open");
+    Ok(raw(r#"{"content":[]}"#.to_owned()))
 }
 
 fn message(request: &Request) -> Result<String, ErrorObject> {

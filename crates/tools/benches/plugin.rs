@@ -18,7 +18,7 @@ use plugin_sdk::protocol::operation_service_client::OperationServiceClient;
 use provider::{Call, CallContext, Connector, Declared, ProviderConnection, Surface};
 use serde_json::json;
 use tonic::transport::{Channel, Endpoint};
-use tools::plugin::{Places, Plugin, StartOptions, Variables, find};
+use tools::plugin::{Places, Plugin, SecretSource, StartOptions, Variables, find};
 
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 2_000;
@@ -95,6 +95,7 @@ async fn measure(root: &Path) {
         expose: None,
         needed: None,
         timeout: Duration::from_secs(60),
+        secrets: SecretSource::none(),
     };
     let said = StderrTail::default();
     let connected = Plugin::new(found, start).connect(&said).await.unwrap();

@@ -17,4 +17,4 @@ mod yaml;
 
 pub use connection::{Plugin, PluginOperations, operations};
 pub use find::{Findings, FoundPlugin, MANIFEST, Places, PluginOrigin, Variables, find};
-pub use start::StartOptions;
+pub use start::{SecretSource, StartOptions};

@@ -19,12 +19,12 @@ pub(crate) enum Upstream {
     },
     /// Add a server, which is not started until you approve it
     #[command(after_help = "Examples:\n  \
-        countersign upstream add github --env 'GITHUB_TOKEN=${env:GITHUB_TOKEN}' -- npx -y server-github\n  \
+        countersign upstream add github --env 'GITHUB_TOKEN=${secret:GITHUB}' -- npx -y server-github\n  \
         countersign upstream add docs --url https://docs.example/mcp\n  \
         countersign upstream approve github --inspect        start it and show what it lists\n  \
         countersign upstream approve github\n\n\
         Values that may be secret are stored in <home>/secrets.json, not in the ledger;\n\
-        for '${env:NAME}', only the name is stored.")]
+        '${secret:NAME}' and '${env:NAME}' are stored as written.")]
     Add(Add),
     /// Remove a server added with `add`, with all decisions about it
     Remove { name: String },

@@ -7,6 +7,12 @@ mod repair;
 
 use crate::cli::{Ledger, Locations};
 use crate::exit::Failure;
+use crate::home::Home;
+
+/// Checks everything, and returns the number of receipts, or the faults.
+pub(super) fn check(home: &Home) -> Result<u64, Vec<String>> {
+    check::verdict(home)
+}
 
 pub(crate) async fn run(place: &Locations, verb: Ledger) -> Result<(), Failure> {
     match verb {

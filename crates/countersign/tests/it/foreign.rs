@@ -2,6 +2,7 @@
 //! `rmcp` in front of it.
 
 mod clients;
+mod conversation;
 mod cost;
 mod definitions;
 mod handshake;

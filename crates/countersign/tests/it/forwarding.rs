@@ -119,12 +119,13 @@ async fn a_tool_that_requires_a_task_is_left_out_with_its_reason() {
 #[tokio::test]
 async fn nothing_is_executed_before_initialize() {
     let gate = hearing().await;
-    for args in [&["mcp"][..], &["mcp", "--server", "s"]] {
+    for args in [&["mcp"][..], &["mcp", "--all"], &["mcp", "--server", "s"]] {
         let mut command = program(gate.dir.path());
         command.args(args);
         let mut wire = Wire::open(command);
         let params = match args.len() {
             1 => testkit::client::two_keys("write", "s:t", json!({})),
+            2 => json!({"name": "s__t"}),
             _ => json!({"name": "t", "_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}),
         };
         let call =

@@ -139,12 +139,6 @@ async fn a_view_of_one_server_has_that_servers_capabilities() {
     for (door, client) in doors(&gate, "s", alone.path()).await {
         assert_eq!(client.welcome["capabilities"], expected, "{door}");
     }
-    for view in ["/mcp/all", "/mcp"] {
-        let all = gate.http_at(view).await;
-        assert_eq!(all.welcome["capabilities"].as_object().map(serde_json::Map::len), Some(1));
-        let unknown = error(all.request("prompts/get", json!({"name": "p"})).await);
-        assert_eq!(unknown.code, -32601);
-    }
 }
 
 #[tokio::test]
@@ -227,6 +221,31 @@ async fn random_params_arrive_and_return_character_for_character() {
         };
         let answer = client.request_text(method, &params).await;
         assert_eq!(answer.unwrap(), echoed(&params), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn random_notifications_arrive_character_for_character_in_both_directions() {
+    const METHOD: &str = "notifications/custom/random";
+    let mut dice = Dice(2);
+    let params: Vec<String> = (0..50).map(|_| format!(r#"{{ "x" :{}}}"#, dice.json(4))).collect();
+    let script = |dir: &Path| {
+        let messages: Vec<Value> =
+            params.iter().map(|params| json!({"method": METHOD, "params": params})).collect();
+        json!({"tools": [{"name": "tell", "x-do": {"notify": messages}}],
+            "heard": dir.join("heard")})
+    };
+    let gate = Gate::start(|dir| json!({"s": scripted(dir, "s", &script(dir))}), json!({})).await;
+    gate.ready("s").await;
+    let client = able_at(&gate).await;
+    client.call("tell", json!({})).await;
+    assert_eq!(told_when(&client, METHOD, params.len()).await, params);
+    for params in &params {
+        // One at a time: what does not wait for a response may be overtaken.
+        let line = format!("{METHOD} {params}");
+        client.peer.notify(METHOD, Some(raw(params.clone()))).await.unwrap();
+        let arrived = || async { server_heard(&gate).contains(&line).then_some(()) };
+        eventually(arrived).await;
     }
 }
 

@@ -95,21 +95,6 @@ async fn each_client_lists_and_calls_what_its_own_connection_offers() {
 }
 
 #[tokio::test]
-async fn clients_of_all_servers_see_their_own_lists_from_their_first_call_on() {
-    let gate = gate().await;
-    let (all, other) = (able_at(&gate, "/mcp/all").await, able_at(&gate, "/mcp/all").await);
-    assert_eq!(names(&all).await, ["s__pid"]);
-    assert_eq!(pids(gate.dir.path(), "s").len(), 1, "a list of all opens nothing");
-    all.call("s__pid", json!({})).await;
-    assert_eq!(heard(&all).await, LIST_CHANGED);
-    assert_eq!(names(&all).await, ["s__pid", "s__sample", "s__rename"]);
-    let sampled = all.call("s__sample", json!({})).await;
-    assert!(text(&sampled).contains(r#""model":"me""#), "{sampled}");
-    assert_eq!(names(&other).await, ["s__pid"]);
-    assert!(has_heard_nothing(&other).await, "it is another client's list");
-}
-
-#[tokio::test]
 async fn a_search_finds_what_the_agents_own_connection_offers() {
     let gate = gate().await;
     let agent = able_at(&gate, "/mcp").await;

@@ -164,6 +164,7 @@ fn is_elsewhere(code: Code) -> bool {
         Forbidden,
         Conflict,
         LedgerIncomplete,
+        SecretsUnavailable,
         ReviewChanged,
         InvalidRequest,
         PayloadTooLarge,

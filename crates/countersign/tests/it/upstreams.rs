@@ -1,12 +1,20 @@
 //! Servers behind the gate: each independent, with its true state reported.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
+use axum::Router;
+use axum::extract::Request;
+use axum::routing::any;
+use mcp::http::server::{SessionOwner, Sessions};
 use serde_json::{Value, json};
 use testkit::client::{self, text};
 use testkit::gate::Gate;
+use testkit::script::Script;
 use testkit::upstream::scripted;
 use testkit::wait::eventually;
+
+use crate::sharing::{able, answers};
 
 fn states(answer: &Value) -> BTreeMap<String, String> {
     let servers = answer["servers"].as_array().unwrap();
@@ -144,4 +152,67 @@ async fn nothing_is_left_when_the_gate_stops() {
         eventually(|| async { rustix::process::test_kill_process(pid).is_err().then_some(()) })
             .await;
     }
+}
+
+/// An HTTP server whose sessions can be lost.
+struct Forgetful {
+    url: String,
+    sessions: Arc<Mutex<Sessions>>,
+}
+
+impl Forgetful {
+    async fn start(script: Value) -> Forgetful {
+        let sessions = Arc::new(Mutex::new(Sessions::new()));
+        let in_use = sessions.clone();
+        let handler = any(move |request: Request| {
+            let (sessions, script) = (in_use.lock().unwrap().clone(), script.clone());
+            async move {
+                let anyone = SessionOwner { holder: String::new(), view: String::new() };
+                sessions.handle(request, &anyone, || Arc::new(Script::new(script))).await
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let router = Router::new().route("/mcp", handler);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Forgetful { url, sessions }
+    }
+
+    fn forget(&self) {
+        *self.sessions.lock().unwrap() = Sessions::new();
+    }
+}
+
+/// The gate asks again for all that clients had asked for, on either kind of connection.
+#[tokio::test]
+async fn a_server_that_lost_its_session_is_subscribed_to_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let heard = dir.path().join("heard");
+    let server = Forgetful::start(json!({
+        "tools": [{"name": "plain"}], "resources": [], "capabilities": {"logging": {}},
+        "heard": heard,
+    }))
+    .await;
+    let gate = Gate::start(|_| json!({"s": {"url": server.url}}), json!({})).await;
+    gate.ready("s").await;
+    let shared = gate.http_at("/mcp/s/s").await;
+    let own = gate.http_at_with("/mcp/s/s", able(), answers("me")).await;
+    let asked = |line: &str| {
+        let text = std::fs::read_to_string(&heard).unwrap_or_default();
+        text.lines().filter(|heard| heard.starts_with(line)).count()
+    };
+    let wishes = [
+        r#"resources/subscribe {"uri":"memo://shared"}"#,
+        r#"resources/subscribe {"uri":"memo://own"}"#,
+        r#"logging/setLevel {"level":"error"}"#,
+    ];
+    shared.request("resources/subscribe", json!({"uri": "memo://shared"})).await.unwrap();
+    shared.request("logging/setLevel", json!({"level": "error"})).await.unwrap();
+    own.request("resources/subscribe", json!({"uri": "memo://own"})).await.unwrap();
+    assert_eq!(wishes.map(asked), [1; 3]);
+    server.forget();
+    for client in [&shared, &own] {
+        assert_eq!(client::code(&client.call("plain", json!({})).await), "ok");
+    }
+    eventually(|| async { (wishes.map(asked) == [2; 3]).then_some(()) }).await;
 }

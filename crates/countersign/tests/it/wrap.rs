@@ -389,3 +389,59 @@ async fn everything_besides_tools_passes_unchanged_and_is_recorded() {
     let heard = std::fs::read_to_string(dir.path().join("heard")).unwrap();
     assert!(heard.contains(r#"notifications/custom/own {"n":1E2}"#), "{heard}");
 }
+
+/// Covers the announcements of a server, and the requests that no other test here makes.
+#[tokio::test]
+async fn notifications_lists_and_subscriptions_pass_in_both_directions() {
+    let dir = TempDir::new().unwrap();
+    let methods = [
+        "notifications/resources/updated",
+        "notifications/message",
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/elicitation/complete",
+        "notifications/custom/own",
+    ];
+    let messages: Vec<Value> =
+        methods.iter().map(|method| json!({"method": method, "params": r#"{"n":1E2}"#})).collect();
+    let asks = json!({"code": -32042, "message": "open it", "data": {"elicitations": []}});
+    let script = json!({
+        "tools": [{"name": "tell", "x-do": {"notify": messages}},
+            {"name": "sign_in", "x-do": {"refuse": asks}}],
+        "prompts": [], "templates": [{"uriTemplate": "memo://{x}", "name": "m"}],
+        "resources": [{"uri": "memo://a", "name": "a"}], "heard": dir.path().join("heard"),
+        "capabilities": {"completions": {}, "logging": {}},
+    });
+    let words = words(&scripted(dir.path(), "s", &script));
+    let mut plain = direct(dir.path(), &words);
+    let mut wrap = wrapped(dir.path(), "s", &words);
+    assert_eq!(wrap.greet().await, plain.greet().await);
+    let requests = [
+        ("resources/list", "{}"),
+        ("resources/templates/list", "{}"),
+        ("resources/subscribe", r#"{"uri":"memo://a"}"#),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/resource","uri":"memo://{x}"},"argument":{}}"#,
+        ),
+        ("tools/call", r#"{"name":"sign_in"}"#),
+    ];
+    for (id, (method, params)) in requests.into_iter().enumerate() {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        wrap.say(&line).await;
+        plain.say(&line).await;
+        assert_eq!(wrap.answer(id).await, plain.answer(id).await, "{line}");
+    }
+    wrap.say(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#).await;
+    wrap.say(r#"{"jsonrpc":"2.0","id":"t","method":"tools/call","params":{"name":"tell"}}"#).await;
+    for method in methods {
+        let line = wrap.hear_until(|message| message.get("method").is_some()).await;
+        let expected = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"n":1E2}}}}"#);
+        assert_eq!(line, expected);
+    }
+    wrap.answer("t").await;
+    let heard = std::fs::read_to_string(dir.path().join("heard")).unwrap();
+    assert!(heard.contains("notifications/roots/list_changed -"), "{heard}");
+}

@@ -1,9 +1,13 @@
-//! The prompts and resource templates that one server listed, with their approvals. Its resources
-//! are not kept: they follow the lock of their server, or of the template they belong to.
+//! The prompts, resource templates and resources that one server listed. Prompts and templates have
+//! approvals; a resource follows the lock of its server, or of the template it belongs to.
 
+use std::sync::Arc;
+
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::method::SubjectItem;
+use crate::exposed::fits;
+use crate::method::{SUBJECT_BYTES_MAX, SubjectItem};
 use crate::policy::ApprovalState;
 use crate::trust::ItemKind;
 
@@ -17,10 +21,36 @@ pub struct ListedItem {
     pub approval: ApprovalState,
 }
 
+/// One resource, which nobody approves.
+#[derive(Clone, Debug)]
+pub struct ListedResource {
+    pub uri: String,
+    pub definition: Box<RawValue>,
+}
+
+impl ListedResource {
+    /// Reads a definition; `None` without a usable address.
+    pub fn parse(definition: Box<RawValue>) -> Option<ListedResource> {
+        #[derive(Deserialize)]
+        struct Addressed {
+            uri: String,
+        }
+        let Addressed { uri } = serde_json::from_str(definition.get()).ok()?;
+        (uri.len() <= SUBJECT_BYTES_MAX).then_some(ListedResource { uri, definition })
+    }
+}
+
+impl PartialEq for ListedResource {
+    fn eq(&self, other: &ListedResource) -> bool {
+        self.definition.get() == other.definition.get()
+    }
+}
+
 /// Everything besides tools that a server offers, in its order.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOffer {
     items: Vec<ListedItem>,
+    resources: Arc<[ListedResource]>,
     /// The number of times the server announced other resources.
     resources_changed: u64,
 }
@@ -33,6 +63,7 @@ impl PartialEq for ServerOffer {
                 && one.definition.get() == other.definition.get()
         };
         self.resources_changed == other.resources_changed
+            && self.resources == other.resources
             && self.items.len() == other.items.len()
             && self.items.iter().zip(&other.items).all(same)
     }
@@ -40,7 +71,16 @@ impl PartialEq for ServerOffer {
 
 impl ServerOffer {
     pub fn new(items: Vec<ListedItem>, resources_changed: u64) -> ServerOffer {
-        ServerOffer { items, resources_changed }
+        ServerOffer { items, resources: Arc::default(), resources_changed }
+    }
+
+    #[must_use]
+    pub fn with_resources(self, resources: Arc<[ListedResource]>) -> ServerOffer {
+        ServerOffer { resources, ..self }
+    }
+
+    pub fn resources(&self) -> &Arc<[ListedResource]> {
+        &self.resources
     }
 
     pub fn items(&self) -> &[ListedItem] {
@@ -92,26 +132,6 @@ impl ServerOffer {
     }
 }
 
-/// Reports whether an address may be an expansion of a template (RFC 6570). An expression stands for
-/// any text, so that no expansion is missed.
-fn fits(template: &str, uri: &str) -> bool {
-    let mut literals = Vec::new();
-    let mut rest = template;
-    while let Some(open) = rest.find('{') {
-        literals.push(&rest[..open]);
-        rest = rest[open..].find('}').map_or("", |close| &rest[open + close + 1..]);
-    }
-    let Some(first) = literals.first() else { return template == uri };
-    let Some(mut left) = uri.strip_prefix(first) else { return false };
-    for literal in &literals[1..] {
-        match left.find(literal) {
-            Some(at) => left = &left[at + literal.len()..],
-            None => return false,
-        }
-    }
-    left.ends_with(rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,25 +139,6 @@ mod tests {
     fn item(kind: ItemKind, name: &str, approval: ApprovalState) -> ListedItem {
         let definition = RawValue::from_string(format!("\"{name} {approval:?}\"")).unwrap();
         ListedItem { kind, name: name.to_owned(), definition, approval }
-    }
-
-    #[test]
-    fn templates_fit_their_expansions() {
-        for (template, uri, expected) in [
-            ("a://b", "a://b", true),
-            ("a://b", "a://bc", false),
-            ("a://{x}", "a://", true),
-            ("a://{x}", "a://1/2?q", true),
-            ("a://{x}", "b://1", false),
-            ("a://{x}/data", "a://1/data", true),
-            ("a://{x}/data", "a://1/date", false),
-            ("a://{x}/b/{y}", "a://1/b/2", true),
-            ("a://{x}/b/{y}", "a://1/c/2", false),
-            ("a://{x}{?q,r}", "a://1?q=2", true),
-            ("a://{x", "a://1", true),
-        ] {
-            assert_eq!(fits(template, uri), expected, "{template} {uri}");
-        }
     }
 
     #[test]

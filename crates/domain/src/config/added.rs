@@ -1,6 +1,8 @@
 //! The definition of a server that was added at run time, divided into the part that the ledger's
 //! file keeps and the values that it must not: copies of that file are given away.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::secret;
@@ -65,6 +67,19 @@ pub fn unite(open: &Value, secrets: &[String]) -> Option<Value> {
     }
 }
 
+/// Returns the names of the secrets that the texts of a definition refer to.
+pub fn secret_names(entry: &Value) -> BTreeSet<String> {
+    match entry {
+        Value::String(text) => match ConfigTemplate::parse(text) {
+            Ok(template) => template.secrets().map(str::to_owned).collect(),
+            Err(_) => BTreeSet::new(),
+        },
+        Value::Array(items) => items.iter().flat_map(secret_names).collect(),
+        Value::Object(members) => members.values().flat_map(secret_names).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => BTreeSet::new(),
+    }
+}
+
 fn reference(value: &Value) -> Option<usize> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     usize::try_from(members.get(REFERENCE)?.as_u64()?).ok()
@@ -73,6 +88,15 @@ fn reference(value: &Value) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_to_secrets_stay_and_are_found() {
+        let entry = json!({"command": "npx", "args": ["--token", "${secret:T}"],
+            "env": {"API": "${secret:A}", "HOST": "${env:B}"}, "pin": true});
+        let divided = divide(&entry);
+        assert_eq!((&divided.open, divided.secrets.len()), (&entry, 0));
+        assert_eq!(secret_names(&entry).into_iter().collect::<Vec<_>>(), ["A", "T"]);
+    }
 
     #[test]
     fn a_definition_is_divided_and_united() {

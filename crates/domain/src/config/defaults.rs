@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{
     AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    Redact, ServerConfig, ServerOrigin, Sharing, Start, StoreConfig, Telemetry, ToolRules,
-    Transport, WorkspaceConfig,
+    Redact, SecretsKey, ServerConfig, ServerOrigin, Sharing, Start, StoreConfig, Telemetry,
+    ToolRules, Transport, WorkspaceConfig,
 };
 
 const PORT: u16 = 7420;
@@ -35,6 +35,7 @@ impl Default for Config {
             refresh_interval: Duration::from_mins(5),
             ledger: Ledger::default(),
             redact: Redact { keys: Vec::new(), patterns: Vec::new() },
+            secrets_key: SecretsKey::Auto,
             telemetry: Telemetry::default(),
             rate_limit: None,
             store: StoreConfig::Sqlite,

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
+use super::{
+    AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, SecretsKey, Sharing, Start,
+};
 
 /// Keys that are read and checked but have no effect in this version; each produces a note.
 const NOT_YET: &[&str] = &["store", "mcpServers.<name>.oauth"];
@@ -127,9 +129,10 @@ const HOSTS: Kind = Kind::Shape("list of `host` or `host:port`");
 const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");
 const STORE: Kind = Kind::Shape("`\"\"` or `postgres://…`");
 const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
-const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` allowed");
-const NAMED_TEMPLATES: Kind = Kind::Shape("names to strings, `${env:NAME}` allowed");
-const URL: Kind = Kind::Shape("`http` or `https` url, `${env:NAME}` allowed");
+const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` and `${secret:NAME}` allowed");
+const NAMED_TEMPLATES: Kind =
+    Kind::Shape("names to strings, `${env:NAME}` and `${secret:NAME}` allowed");
+const URL: Kind = Kind::Shape("`http` or `https` url, `${env:NAME}` and `${secret:NAME}` allowed");
 const SHA256: Kind = Kind::Shape("64 hex digits");
 const TOOL_PATTERN: Kind = Kind::Shape("string, such as `get_*`");
 const RESOURCE: Kind = Kind::Shape("template, list of templates, or `null`");
@@ -221,6 +224,11 @@ pub(super) static TOP: Table = Table {
             Kind::Section(&REDACT),
             "What to redact in records, in addition to the built-in rules.",
         ),
+        hot(
+            "secrets",
+            Kind::Section(&SECRETS),
+            "How the values of `${secret:NAME}` and the tokens of servers are stored.",
+        ),
         restart(
             "telemetry",
             Kind::Section(&TELEMETRY),
@@ -246,6 +254,17 @@ pub(super) static TLS: Table = Table {
         restart("cert", Kind::Text, "PEM file with the certificate chain. Required."),
         restart("key", Kind::Text, "PEM file with the private key. Required."),
     ],
+};
+
+pub(super) static SECRETS: Table = Table {
+    path: "secrets",
+    foreign: &[],
+    keys: &[hot(
+        "key",
+        Kind::OneOf(SecretsKey::NAMES),
+        "Where the key is that they are encrypted with; `auto` is the OS keychain if there is one, \
+         otherwise a file. A change applies when the next secret is set.",
+    )],
 };
 
 pub(super) static SERVER: Table = Table {

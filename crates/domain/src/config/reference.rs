@@ -14,8 +14,9 @@ fault with its line and column. `countersign config show` prints the file with a
 in and secrets masked.
 
 A duration is `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"` or a number of seconds. `${env:NAME}` is
-replaced by the environment variable when the value is used; if a variable is not set, only that
-server fails. Any other `${…}` is left unchanged.
+replaced by the environment variable, and `${secret:NAME}` by the value of `countersign secret set
+NAME` ([secrets.md](secrets.md)), when the value is used; if one is not set, only that server fails.
+Any other `${…}` is left unchanged.
 
 A running gate notices a changed file within about a second. A change takes effect *at once*, when
 the server *reconnects* (the gate reconnects it without losing running calls), or at the next

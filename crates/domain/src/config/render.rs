@@ -42,6 +42,7 @@ pub fn render(config: &Config) -> Value {
         "refresh_interval": spell(config.refresh_interval),
         "ledger": ledger(&config.ledger),
         "redact": { "keys": config.redact.keys, "patterns": config.redact.patterns },
+        "secrets": { "key": config.secrets_key.name() },
         "telemetry": telemetry(&config.telemetry),
         "rate_limit": config.rate_limit.map_or(0, std::num::NonZeroU32::get),
         "store": store(&config.store),

@@ -42,6 +42,11 @@ pub(crate) fn named(name: &str, value: &str) -> String {
     text(value)
 }
 
+/// Reports whether the value of a variable, header or flag appears to be a secret, literally.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    named(name, value) != value
+}
+
 /// Returns a program's arguments, safe to display: `--token x`, `--token=x` and `Authorization: x`
 /// lose the `x`.
 pub fn args(args: &[ConfigTemplate]) -> Vec<String> {

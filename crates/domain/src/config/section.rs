@@ -125,6 +125,17 @@ fn add(list: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
+choice! {
+    /// The place of the key that the secrets are encrypted with.
+    SecretsKey {
+        /// The OS keychain if there is one, otherwise a file.
+        Auto = "auto",
+        Keychain = "keychain",
+        /// A file of the home that only its owner can read.
+        File = "file",
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Telemetry {
     /// The endpoint; if empty, `OTEL_*` applies.

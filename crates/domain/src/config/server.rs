@@ -44,6 +44,20 @@ pub enum ServerOrigin {
     Added,
 }
 
+impl Transport {
+    /// Returns every text that may have placeholders.
+    pub fn templates(&self) -> Vec<&ConfigTemplate> {
+        match self {
+            Transport::Stdio { args, env, .. } => {
+                args.iter().chain(env.iter().map(|(_, value)| value)).collect()
+            }
+            Transport::Http { url, headers } | Transport::Sse { url, headers } => {
+                headers.iter().map(|(_, value)| value).chain([url]).collect()
+            }
+        }
+    }
+}
+
 /// The connection to a server.
 #[derive(Clone, PartialEq)]
 pub enum Transport {

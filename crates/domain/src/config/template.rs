@@ -1,13 +1,17 @@
-//! Text that may contain `${env:NAME}`. Variables are expanded by the code that uses the value, at
-//! the time of use, so that a secret from the environment is never part of the configuration.
+//! Text that may contain `${env:NAME}` and `${secret:NAME}`. They are replaced by the code that uses
+//! the value, at the time of use, so that no secret is ever part of the configuration.
 
 use std::fmt;
 
 use thiserror::Error;
 
-const OPEN: &str = "${env:";
+const CLOSE: char = '}';
 
-/// Text with placeholders for environment variables; `Debug` and `Display` print it unexpanded.
+/// The longest name of a secret.
+const SECRET_NAME_CHARS_MAX: usize = 100;
+
+/// Text with placeholders for environment variables and secrets; `Debug` and `Display` print it
+/// unexpanded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigTemplate {
     text: String,
@@ -18,35 +22,71 @@ pub struct ConfigTemplate {
 enum Part {
     Literal(String),
     Variable(String),
+    Secret(String),
 }
 
-/// A variable that a template uses but the environment does not define.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("environment variable '{0}' is not set")]
-pub struct MissingVariable(pub String);
+/// The kinds of placeholders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    Variable,
+    Secret,
+}
 
-/// A `${env:` that is not a valid variable.
+/// The value of a placeholder that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MissingValue {
+    #[error("environment variable '{0}' is not set")]
+    Variable(String),
+    #[error("secret '{0}' is not set: run 'countersign secret set {0}'")]
+    Secret(String),
+}
+
+/// A placeholder that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateFault {
-    #[error("'${{env:' has no closing '}}'")]
-    Unclosed,
+    #[error("'{}' has no closing '}}'", .0.opening())]
+    Unclosed(Placeholder),
     #[error(
         "'${{env:{0}}}' is not a variable name: use letters, digits and '_', and no leading digit"
     )]
-    Name(String),
+    Variable(String),
+    #[error(
+        "'${{secret:{0}}}' is not the name of a secret: use up to 100 letters, digits, '_', '-' and \
+         '.'"
+    )]
+    Secret(String),
+}
+
+impl Placeholder {
+    const ALL: [Placeholder; 2] = [Placeholder::Variable, Placeholder::Secret];
+
+    fn opening(self) -> &'static str {
+        match self {
+            Placeholder::Variable => "${env:",
+            Placeholder::Secret => "${secret:",
+        }
+    }
+
+    fn part(self, name: &str) -> Result<Part, TemplateFault> {
+        let shown = || name.chars().take(40).collect();
+        match self {
+            Placeholder::Variable if is_variable_name(name) => Ok(Part::Variable(name.to_owned())),
+            Placeholder::Secret if is_secret_name(name) => Ok(Part::Secret(name.to_owned())),
+            Placeholder::Variable => Err(TemplateFault::Variable(shown())),
+            Placeholder::Secret => Err(TemplateFault::Secret(shown())),
+        }
+    }
 }
 
 impl ConfigTemplate {
     pub fn parse(text: &str) -> Result<Self, TemplateFault> {
         let mut parts = Vec::new();
         let mut rest = text;
-        while let Some((before, after)) = rest.split_once(OPEN) {
-            let (name, after) = after.split_once('}').ok_or(TemplateFault::Unclosed)?;
-            if !is_variable_name(name) {
-                return Err(TemplateFault::Name(name.chars().take(40).collect()));
-            }
+        while let Some((before, placeholder, after)) = first(rest) {
+            let (name, after) =
+                after.split_once(CLOSE).ok_or(TemplateFault::Unclosed(placeholder))?;
             parts.extend(literal(before));
-            parts.push(Part::Variable(name.to_owned()));
+            parts.push(placeholder.part(name)?);
             rest = after;
         }
         parts.extend(literal(rest));
@@ -61,29 +101,47 @@ impl ConfigTemplate {
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Variable(name) => Some(name.as_str()),
-            Part::Literal(_) => None,
+            Part::Literal(_) | Part::Secret(_) => None,
         })
     }
 
-    /// Returns the text around the variables.
+    /// Returns the names of the secrets.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Secret(name) => Some(name.as_str()),
+            Part::Literal(_) | Part::Variable(_) => None,
+        })
+    }
+
+    /// Returns the text around the placeholders.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Literal(text) => Some(text.as_str()),
-            Part::Variable(_) => None,
+            Part::Variable(_) | Part::Secret(_) => None,
         })
     }
 
-    pub(super) fn starts_with_variable(&self) -> bool {
-        matches!(self.parts.first(), Some(Part::Variable(_)))
+    pub(super) fn starts_with_placeholder(&self) -> bool {
+        matches!(self.parts.first(), Some(Part::Variable(_) | Part::Secret(_)))
     }
 
-    /// Returns the text with each variable replaced by its value from `env`.
-    pub fn expand(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<String, MissingVariable> {
+    /// Returns the text with each variable replaced by its value from `env`, and each secret by its
+    /// value from `secrets`.
+    pub fn expand(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        secrets: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, MissingValue> {
         self.parts
             .iter()
             .map(|part| match part {
                 Part::Literal(text) => Ok(text.clone()),
-                Part::Variable(name) => env(name).ok_or_else(|| MissingVariable(name.clone())),
+                Part::Variable(name) => {
+                    env(name).ok_or_else(|| MissingValue::Variable(name.clone()))
+                }
+                Part::Secret(name) => {
+                    secrets(name).ok_or_else(|| MissingValue::Secret(name.clone()))
+                }
             })
             .collect()
     }
@@ -101,6 +159,15 @@ impl fmt::Display for ConfigTemplate {
     }
 }
 
+/// Returns the first placeholder, with the text before it and the text after its opening.
+fn first(text: &str) -> Option<(&str, Placeholder, &str)> {
+    let found = Placeholder::ALL.into_iter().filter_map(|placeholder| {
+        let (before, after) = text.split_once(placeholder.opening())?;
+        Some((before, placeholder, after))
+    });
+    found.min_by_key(|(before, _, _)| before.len())
+}
+
 fn literal(text: &str) -> Option<Part> {
     (!text.is_empty()).then(|| Part::Literal(text.to_owned()))
 }
@@ -111,15 +178,24 @@ fn is_variable_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// Reports whether a text can be the name of a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= SECRET_NAME_CHARS_MAX
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(text: &str, expect: Result<&str, &str>) {
         let env = |name: &str| (name == "TOKEN").then(|| "s3cr3t".to_owned());
-        let got = ConfigTemplate::parse(text)
-            .map_err(|fault| fault.to_string())
-            .and_then(|template| template.expand(&env).map_err(|missing| missing.to_string()));
+        let secrets = |name: &str| (name == "my.key-1").then(|| "h1dd3n".to_owned());
+        let got =
+            ConfigTemplate::parse(text).map_err(|fault| fault.to_string()).and_then(|template| {
+                template.expand(&env, &secrets).map_err(|missing| missing.to_string())
+            });
         assert_eq!(got, expect.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 
@@ -137,9 +213,27 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_replaced_like_variables() {
+        check("Bearer ${secret:my.key-1}", Ok("Bearer h1dd3n"));
+        check("${secret:my.key-1}:${env:TOKEN}:${secret:my.key-1}", Ok("h1dd3n:s3cr3t:h1dd3n"));
+        check("${env:TOKEN}${secret:my.key-1}", Ok("s3cr3th1dd3n"));
+        check(
+            "${secret:TOKEN}",
+            Err("secret 'TOKEN' is not set: run 'countersign secret set TOKEN'"),
+        );
+        check("a ${secret:b", Err("'${secret:' has no closing '}'"));
+        let rule = "is not the name of a secret: use up to 100 letters, digits, '_', '-' and '.'";
+        check("${secret:}", Err(&format!("'${{secret:}}' {rule}")));
+        check("${secret:a b}", Err(&format!("'${{secret:a b}}' {rule}")));
+        check("${secret:../x}", Err(&format!("'${{secret:../x}}' {rule}")));
+        let long = "x".repeat(SECRET_NAME_CHARS_MAX + 1);
+        assert!(!is_secret_name(&long) && is_secret_name(&long[1..]));
+    }
+
+    #[test]
     fn expansion_is_not_repeated() {
         let template = ConfigTemplate::parse("${env:A}").unwrap();
-        let nested = template.expand(&|_| Some("${env:B}".to_owned()));
-        assert_eq!(nested.as_deref(), Ok("${env:B}"));
+        let nested = template.expand(&|_| Some("${secret:B}".to_owned()), &|_| None);
+        assert_eq!(nested.as_deref(), Ok("${secret:B}"));
     }
 }

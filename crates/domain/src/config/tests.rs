@@ -394,7 +394,8 @@ fn a_block_of_claude_desktop_can_be_pasted() {
         panic!("{:?}", config.servers[1]);
     };
     assert_eq!((command.as_str(), args.len(), cwd), ("/usr/bin/docker", 6, &None));
-    let value = env[0].1.expand(&|name| (name == "GITHUB_TOKEN").then(|| "t".to_owned()));
+    let value =
+        env[0].1.expand(&|name| (name == "GITHUB_TOKEN").then(|| "t".to_owned()), &|_| None);
     assert_eq!((env[0].0.as_str(), value.as_deref()), ("GITHUB_TOKEN", Ok("t")));
 }
 
@@ -428,7 +429,8 @@ fn a_block_of_vs_code_can_be_pasted() {
 "env": {"KEY": "${input:key}"}, "envFile": ".env", "dev": {"watch": "*.js"}"#,
     );
     assert!(matches!(server.transport, Transport::Stdio { .. }));
-    let kept = "only ${env:NAME} is replaced; any other '${…}' is passed on unchanged";
+    let kept =
+        "only ${env:NAME} and ${secret:NAME} are replaced; any other '${…}' is passed on unchanged";
     assert_eq!(notes, [
         "line 2, column 1: mcpServers.s.type: read as 'transport'".to_owned(),
         format!("line 2, column 46: mcpServers.s.args[0]: {kept}"),
@@ -559,6 +561,7 @@ const FULL: &str = r#"{
     "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16, "receipt_retention_days": 7,
     "anchor": ["stamp", "--token", "t0p"]},
   "redact": {"keys": ["k"], "patterns": ["p"]},
+  "secrets": {"key": "file"},
   "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
   "rate_limit": 60,
   "store": "postgres://u:t0p@db/x",
@@ -609,6 +612,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             "receipt_retention_days": 7, "anchor": ["stamp", "--token", hidden],
         },
         "redact": {"keys": ["k"], "patterns": ["p"]},
+        "secrets": {"key": "file"},
         "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
         "rate_limit": 60,
         "store": "postgres://…@db/x",

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::fault::Note;
 use super::section::{
-    IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, StoreConfig, Telemetry,
-    TlsFiles, WorkspaceConfig,
+    IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, SecretsKey, StoreConfig,
+    Telemetry, TlsFiles, WorkspaceConfig,
 };
 use super::server::ServerConfig;
 
@@ -40,6 +40,7 @@ pub struct Config {
     pub refresh_interval: Duration,
     pub ledger: Ledger,
     pub redact: Redact,
+    pub secrets_key: SecretsKey,
     pub telemetry: Telemetry,
     /// MCP requests per minute for each token.
     pub rate_limit: Option<NonZeroU32>,

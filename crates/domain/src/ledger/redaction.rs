@@ -5,6 +5,7 @@
 mod clues;
 mod commands;
 mod keys;
+mod known;
 mod pairs;
 mod randomness;
 mod shapes;
@@ -20,6 +21,8 @@ use serde_json::{Map, Value};
 
 use clues::{Clue, Clues};
 use keys::{KeyKind, Keys};
+
+pub use known::KnownSecrets;
 
 /// Replaces a secret; shapes with a name are written as `[redacted:name]`.
 pub const REDACTED: &str = "[redacted]";
@@ -43,6 +46,7 @@ pub struct Redactor {
     /// The shapes whose clue may also be part of a key.
     may_be_keys: Vec<bool>,
     patterns: Vec<Regex>,
+    known: KnownSecrets,
 }
 
 /// A configured pattern that cannot be used.
@@ -80,11 +84,22 @@ impl Redactor {
         let twilio = twilio.iter().map(String::as_str);
         let clues = Clues::new(shapes.chain(programs).chain(twilio).chain(keys.clues()));
         let may_be_keys = shapes::CLUES.iter().map(|(clue, _)| pairs::within_key(clue)).collect();
-        Ok(Redactor { keys, clues, may_be_keys, patterns: compiled })
+        let known = KnownSecrets::default();
+        Ok(Redactor { keys, clues, may_be_keys, patterns: compiled, known })
     }
 
     pub fn builtin() -> Redactor {
         Redactor::new(&[], &[]).expect("the built-in keys and shapes are sound")
+    }
+
+    /// Returns the values that this redactor knows, to which others can be added.
+    pub fn known(&self) -> &KnownSecrets {
+        &self.known
+    }
+
+    /// Uses the known values of another redactor from here on.
+    pub fn share(&mut self, known: &KnownSecrets) {
+        self.known = known.clone();
     }
 
     /// Redacts a value in place and reports whether anything changed. Members, items and keys stay;
@@ -161,15 +176,18 @@ impl Redactor {
 
     /// Returns the text without likely secrets, borrowed if there were none.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut known = Cow::Borrowed(text);
+        let mut clean = match self.known.redact(text) {
+            Some(redacted) => Cow::Owned(redacted),
+            None => Cow::Borrowed(text),
+        };
         for _ in 0..PASSES_MAX {
-            let spans = self.spans(&known);
+            let spans = self.spans(&clean);
             if spans.is_empty() {
                 break;
             }
-            known = Cow::Owned(render(&known, &spans));
+            clean = Cow::Owned(render(&clean, &spans));
         }
-        self.patterns.iter().fold(known, |text, pattern| match apply(pattern, &text) {
+        self.patterns.iter().fold(clean, |text, pattern| match apply(pattern, &text) {
             Some(redacted) => Cow::Owned(redacted),
             None => text,
         })

@@ -63,6 +63,13 @@ pub fn difference(old: Option<&str>, new: &str) -> Vec<DifferenceLine> {
     }
 }
 
+/// Returns the changes from one text to another, line by line as they are. Long unchanged runs are
+/// folded.
+pub fn line_difference(old: &str, new: &str) -> Vec<DifferenceLine> {
+    let lines = |text: &str| text.lines().map(|line| visible(line).into_owned()).collect();
+    fold(compare(lines(old), lines(new)))
+}
+
 /// Returns a hash of the changed lines and of the members that they are in. The same change in
 /// several items has the same hash, whatever else is in them.
 pub fn change_fingerprint(old: &str, new: &str) -> Fingerprint {

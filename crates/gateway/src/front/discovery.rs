@@ -1,16 +1,24 @@
 //! Discovery mode: seven tools through which an agent finds the tools of all servers, reads their
-//! schemas and calls them with a declared intent.
+//! schemas and calls them with a declared intent; beside them the servers' prompts, and the
+//! resources that results link to.
 
 mod cut;
 mod definitions;
 mod describe;
 mod fit;
 mod instructions;
+mod methods;
 mod notice;
 mod parameters;
+mod prompts;
+mod resources;
 mod retrieve;
 mod servers;
 
+use std::sync::{Arc, OnceLock};
+
+use domain::exposed::{self, AddressForm};
+use domain::json::Object;
 use domain::method::Method;
 use domain::tool::Class;
 use domain::{Code, Refusal, near};
@@ -25,6 +33,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
+use crate::front::discovery::prompts::ShownPrompts;
 use crate::front::discovery::retrieve::AnswerLimits;
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
@@ -47,12 +56,32 @@ static READ_CACHE: OwnTool = OwnTool {
 
 /// A session in discovery mode.
 pub(super) struct Discovery {
-    session: Session,
+    session: Arc<Session>,
+    prompts: Arc<ShownPrompts>,
+    watching: OnceLock<()>,
+}
+
+/// The capabilities of the gate itself: it has no resources to list, but reads those that results
+/// link to.
+const CAPABILITIES: &str = r#"{"tools":{},"prompts":{"listChanged":true},"resources":{}}"#;
+
+/// The reason that one of the gate's tools has no result of its own.
+enum ToolFailure {
+    Refused(RefusedAnswer),
+    /// An error for the client, not for its model.
+    Passed(ErrorObject),
+}
+
+impl<T: Into<RefusedAnswer>> From<T> for ToolFailure {
+    fn from(refused: T) -> Self {
+        ToolFailure::Refused(refused.into())
+    }
 }
 
 impl Discovery {
     pub(super) fn new(session: Session) -> Discovery {
-        Discovery { session }
+        let (prompts, watching) = (Arc::default(), OnceLock::new());
+        Discovery { session: Arc::new(session), prompts, watching }
     }
 
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
@@ -66,40 +95,72 @@ impl Discovery {
                 self.session.require_hello()?;
                 let mut span = self.session.span(Surface::Discovery, &request, &incoming);
                 let answer = self.tool(&request, &incoming, span.trace()).await;
-                Ok(answer.unwrap_or_else(|refused| {
-                    span.refused(&refused.refusal);
-                    refused.result
-                }))
+                match answer {
+                    Err(ToolFailure::Refused(refused)) => {
+                        span.refused(&refused.refusal);
+                        Ok(refused.result)
+                    }
+                    Err(ToolFailure::Passed(error)) => {
+                        span.failed(&error);
+                        Err(error)
+                    }
+                    Ok(result) => Ok(result),
+                }
             }
-            other => Err(ErrorObject::method_not_found(other)),
+            _ => self.other(&request, &incoming).await,
         }
     }
 
     fn hello(&self) -> ServerHello {
-        let capabilities = raw(r#"{"tools":{}}"#.to_owned());
+        let capabilities = raw(CAPABILITIES.to_owned());
         let hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
         let text = instructions::instructions(&self.session.catalog(), &self.session.caller());
         ServerHello { instructions: Some(text), ..hello }
     }
 
-    /// Runs a two-key call and returns its outcome.
+    /// Runs a two-key call, whose name may be the link of a resource instead of a tool.
     async fn call_tool(
         &self,
         class: Class,
         request: &ToolRequest,
         incoming: &RequestContext,
         trace: &TraceContext,
-    ) -> Result<CallOutcome, Refusal> {
+    ) -> Result<Raw, ToolFailure> {
         let parsed = intake::two_key_call(class, &request.arguments).map_err(with_way_to_names)?;
+        if resources::is_address(&parsed.tool) {
+            let name = parsed.tool.to_string();
+            let asked = self.link_request(class, parsed)?;
+            let server = asked.tool.server.clone();
+            let outcome = self.session.relay(asked, request, incoming, trace).await;
+            return self.shown(methods::read_link(&name, &server, outcome)?, |result| result);
+        }
+        let server = parsed.tool.server.clone();
+        // A model may pass on an address that it was shown.
+        let arguments = exposed::restored_arguments(&server, parsed.arguments.text().get());
+        let arguments = arguments.and_then(|text| Object::parse(&text).ok().flatten());
         let asked = RequestedCall {
             surface: Surface::Discovery,
             method: Method::ToolCall,
             tool: parsed.tool,
-            arguments: parsed.arguments,
+            arguments: arguments.unwrap_or(parsed.arguments),
             declared: Declared::Variant(class, Box::new(parsed.declaration)),
             questions: QuestionForm::NamesServer,
         };
-        Ok(self.session.relay(asked, request, incoming, trace).await)
+        let outcome = self.session.relay(asked, request, incoming, trace).await;
+        let form = AddressForm::ToolResult;
+        self.shown(outcome, |result| resources::linked(result, form, &server))
+    }
+
+    /// Returns the result of a call as a model is shown it.
+    fn shown(
+        &self,
+        outcome: CallOutcome,
+        rewrite: impl FnOnce(Raw) -> Raw,
+    ) -> Result<Raw, ToolFailure> {
+        match methods::url_elicitation(&outcome) {
+            Some(error) => Err(ToolFailure::Passed(error)),
+            None => Ok(self.cut(rewrite(reply::outcome(outcome)))),
+        }
     }
 
     async fn tool(
@@ -107,10 +168,9 @@ impl Discovery {
         request: &ToolRequest,
         incoming: &RequestContext,
         trace: &TraceContext,
-    ) -> Result<Raw, RefusedAnswer> {
+    ) -> Result<Raw, ToolFailure> {
         if let Some(class) = Class::from_variant(&request.name) {
-            let outcome = self.call_tool(class, request, incoming, trace).await?;
-            return Ok(self.cut(reply::outcome(outcome)));
+            return self.call_tool(class, request, incoming, trace).await;
         }
         tracing::info!(
             tool = request.name,
@@ -145,6 +205,13 @@ impl Discovery {
             }
             other => Err(unknown_tool(other).into()),
         }
+    }
+
+    /// Notifies the client when its list of prompts changes.
+    fn watch(&self, peer: Peer) {
+        let (catalog, caller) = (self.session.catalog(), self.session.caller());
+        self.prompts.set(&prompts::list(&catalog, &caller));
+        prompts::watch(&self.session, &self.prompts, peer);
     }
 
     fn cut(&self, result: Raw) -> Raw {
@@ -183,9 +250,11 @@ impl Service for Discovery {
         self.answer(request, incoming).boxed()
     }
 
-    fn notification(&self, notification: Notification, _peer: Peer) {
-        if notification.method == "notifications/roots/list_changed" {
-            self.session.roots_changed(notification);
+    fn notification(&self, notification: Notification, peer: Peer) {
+        match notification.method.as_str() {
+            "notifications/initialized" if self.watching.set(()).is_ok() => self.watch(peer),
+            "notifications/roots/list_changed" => self.session.roots_changed(notification),
+            _ => {}
         }
     }
 }

@@ -4,16 +4,17 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
-use axum::routing::any;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, post};
+use axum::{Json, Router};
 use domain::caller::Role;
 use domain::{Caller, Code, Refusal};
 use mcp::http::guard::{Forbidden, Guard};
 use mcp::http::server::{SessionOwner, Sessions};
+use serde_json::json;
 
 use crate::Gateway;
 use crate::front::View;
@@ -38,6 +39,7 @@ impl Front {
             .route("/mcp/all", any(all))
             .route("/mcp/s/{server}", any(server))
             .route("/mcp/p/{profile}", any(profile))
+            .route("/register", post(no_registration))
             .with_state(self.clone())
     }
 
@@ -73,6 +75,14 @@ async fn profile(
     request: Request,
 ) -> Response {
     front.serve(View::Profile(name), request).await
+}
+
+/// Answers a client without a token that tries to register itself, as OAuth clients do. Claude Code
+/// shows its user this answer alone.
+async fn no_registration(State(front): State<Front>) -> Response {
+    let description = missing_token(&front.gateway);
+    let body = json!({"error": "access_denied", "error_description": description});
+    (StatusCode::FORBIDDEN, Json(body)).into_response()
 }
 
 impl Front {
@@ -190,17 +200,21 @@ fn too_many(headers: &HeaderMap, refusal: &Refusal) -> Response {
 
 /// Builds the response to a missing or unknown token, the same on every route.
 fn unauthorized(gateway: &Gateway, headers: &HeaderMap) -> Response {
-    let message = if gateway.settings().agent_token {
-        "missing or invalid token: send 'Authorization: Bearer …' with the content of \
-         <home>/agent-token"
-    } else {
-        "missing or invalid token: the default token, which 'countersign mcp' uses, is switched off \
-         ('agent_token' in the config); connect over HTTP and send 'Authorization: Bearer …' with a \
-         token of 'countersign token create'"
-    };
-    let refusal = Refusal::new(Code::Unauthorized, message);
+    let refusal = Refusal::new(Code::Unauthorized, missing_token(gateway));
     let mut response = answer::refuse(headers, StatusCode::UNAUTHORIZED, &refusal);
     let scheme = HeaderValue::from_static("Bearer");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
     response
+}
+
+/// Says which header is missing, and which command needs none.
+fn missing_token(gateway: &Gateway) -> &'static str {
+    if gateway.settings().agent_token {
+        "missing or invalid token: send the header 'Authorization: Bearer …' with the content of \
+         <home>/agent-token, or connect with 'countersign mcp', which needs no header"
+    } else {
+        "missing or invalid token: the default token, which 'countersign mcp' uses, is switched off \
+         ('agent_token' in the config); connect over HTTP and send the header 'Authorization: Bearer \
+         …' with a token of 'countersign token create'"
+    }
 }

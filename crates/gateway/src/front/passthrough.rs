@@ -1,9 +1,11 @@
-//! Pass-through: the servers' own tools, unchanged. A client sees one server under its own names,
-//! with everything else that it offers, or every callable tool as `server__tool`. No intent is
-//! declared, and every call still goes through the pipeline.
+//! Pass-through: everything that servers offer, unchanged. A client sees one server under its own
+//! names, or all of them, with tools and prompts as `server__name`. No intent is declared, and every
+//! call still goes through the pipeline.
 
+mod all;
 mod capabilities;
 mod methods;
+mod notices;
 mod shown;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -22,6 +24,7 @@ use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
 
+use crate::front::passthrough::all::MergedState;
 use crate::front::passthrough::shown::{ListKind, ShownLists};
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
@@ -37,6 +40,7 @@ pub(super) struct Passthrough {
     door: Door,
     shown: Arc<ShownLists>,
     watching: OnceLock<()>,
+    merged: MergedState,
     /// Itself, for the task that watches the catalog.
     this: Weak<Passthrough>,
 }
@@ -92,6 +96,7 @@ impl Passthrough {
             door,
             shown: Arc::default(),
             watching: OnceLock::new(),
+            merged: MergedState::default(),
             this: this.clone(),
         })
     }
@@ -134,6 +139,12 @@ impl Passthrough {
     fn hello(&self) -> ServerHello {
         let tools = raw(capabilities::TOOLS.to_owned());
         let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), tools);
+        if self.is_merged() {
+            let servers = self.servers_of_all();
+            let welcomes: Vec<_> =
+                servers.iter().map(|name| self.session.gateway.welcome(name)).collect();
+            hello.capabilities = capabilities::of_all(&welcomes);
+        }
         if let ServerScope::Server(name) = &self.scope
             && let Some(server) = self.session.catalog().server(name).filter(|s| !s.is_locked())
         {
@@ -151,14 +162,18 @@ impl Passthrough {
         hello
     }
 
-    /// Lists a single server on the client's own connection, if the client is to have one; doing so
-    /// for all servers would start each of them for every client that lists.
+    /// Lists on the client's own connections, if the client is to have any. An agent in a step lists
+    /// what is there for all.
     async fn list(&self, incoming: &RequestContext) -> Raw {
         let shown = self.shown.of(ListKind::Tools);
         let _pending = shown.begin();
         self.settle().await;
-        if let ServerScope::Server(name) = &self.scope {
-            self.session.open_own(name, self.door.surface(), incoming).await;
+        match &self.scope {
+            ServerScope::Server(name) => {
+                self.session.open_own(name, self.door.surface(), &incoming.peer).await;
+            }
+            ServerScope::All if self.is_merged() => self.open_owns(&incoming.peer).await,
+            ServerScope::All => {}
         }
         let catalog = self.session.catalog();
         let list = self.list_of(ListKind::Tools, &catalog);
@@ -173,6 +188,13 @@ impl Passthrough {
         let server = self.scope.server().and_then(|name| catalog.server(name));
         match (&self.scope, server, kind) {
             (ServerScope::All, _, ListKind::Tools) => catalog.all(&caller).list.clone(),
+            (ServerScope::All, _, ListKind::Prompts) if self.is_merged() => {
+                catalog.offers(&caller).prompts.clone()
+            }
+            (ServerScope::All, _, ListKind::Resources) if self.is_merged() => {
+                let offers = catalog.offers(&caller);
+                raw(format!("[{},{}]", offers.resources_hash(), offers.templates.get()))
+            }
             (ServerScope::All, ..) | (_, None, ListKind::Prompts | ListKind::Resources) => {
                 raw("null".to_owned())
             }
@@ -218,8 +240,20 @@ impl Passthrough {
         trace: &TraceContext,
     ) -> Result<Raw, ErrorObject> {
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", request.name));
-        let tool = self.tool(&request.name).ok_or_else(unknown)?;
-        let arguments = match Object::parse(request.arguments.get()) {
+        let tool = match self.tool(&request.name) {
+            // Its server may offer it on the client's own connection.
+            None if self.is_merged() => {
+                self.settle().await;
+                self.open_owns(&incoming.peer).await;
+                self.tool(&request.name)
+            }
+            tool => tool,
+        };
+        let tool = tool.ok_or_else(unknown)?;
+        let server = tool.server.clone();
+        let own_arguments = self.own_arguments(&server, &request.arguments);
+        let arguments = own_arguments.as_ref().unwrap_or(&request.arguments);
+        let arguments = match Object::parse(arguments.get()) {
             Ok(Some(arguments)) if request.has_arguments => arguments,
             Ok(_) => Object::absent(),
             Err(error) => {
@@ -234,15 +268,20 @@ impl Passthrough {
             tool,
             arguments,
             declared: Declared::Nothing,
-            questions: match self.scope {
-                ServerScope::All => QuestionForm::NamesServer,
-                ServerScope::Server(_) => QuestionForm::Unchanged,
-            },
+            questions: self.question_form(),
         };
         match self.session.relay(asked, request, incoming, trace).await {
             CallOutcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
-            outcome => Ok(reply::passed(outcome)),
+            outcome => Ok(self.addressed_result(server, reply::passed(outcome)).await),
+        }
+    }
+
+    /// Returns the form of questions: a client that sees several servers must know which one asks.
+    fn question_form(&self) -> QuestionForm {
+        match self.scope {
+            ServerScope::All => QuestionForm::NamesServer,
+            ServerScope::Server(_) => QuestionForm::Unchanged,
         }
     }
 
@@ -267,9 +306,10 @@ impl Passthrough {
                     // closes.
                     _ = peer.closed() => return,
                 }
-                let Some(news) = view.upgrade().map(|view| view.news()) else {
-                    return;
-                };
+                let Some(view) = view.upgrade() else { return };
+                let news = view.news();
+                view.level_newcomers(&peer);
+                drop(view);
                 for kind in news {
                     if peer.notify(kind.notification(), None).await.is_err() {
                         return;

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::front::question::{CallQuestions, QuestionForm};
-use crate::front::session::{Session, SessionRights};
+use crate::front::session::{HeardServers, Session, SessionRights};
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 use crate::span::{RequestOrigin, RequestSpan};
@@ -51,15 +51,22 @@ impl Session {
         let questions = asked.questions;
         let call = self.call(asked, request.other.clone(), Some(incoming.id.to_string()));
         let token = request.progress_token();
-        let hears = self.rights.is_of(&call.tool.server);
-        let (sender, waiting) =
-            (token.is_some() || hears).then(|| mpsc::channel(limits::PROGRESS_WAITING_MAX)).unzip();
+        let heard: Option<Arc<str>> = match self.rights.heard() {
+            HeardServers::Elicitations => None,
+            HeardServers::One(name) => Some(name.clone()).filter(|name| **name == call.tool.server),
+            HeardServers::All => Some(call.tool.server.as_str().into()),
+        };
+        let (sender, waiting) = (token.is_some() || heard.is_some())
+            .then(|| mpsc::channel(limits::PROGRESS_WAITING_MAX))
+            .unzip();
         let ctx = CallContext {
             deadline: Instant::now() + self.gateway.call_timeout(&call.tool.server),
             cancel: incoming.cancel.clone(),
             reason: incoming.reason.clone(),
             progress: sender.clone().filter(|_| token.is_some()).map(progress_sink),
-            notices: sender.filter(|_| hears).map(notice_sink),
+            notices: sender
+                .zip(heard)
+                .map(|(waiting, server)| notice_sink(waiting, self.rights.clone(), server)),
             ask_client: self.client(&incoming.peer, Some((&call, questions))),
             trace: trace.clone(),
         };
@@ -121,8 +128,10 @@ impl Session {
     }
 
     /// Opens the session's own connection to a server, if it is to have one.
-    pub(super) async fn open_own(&self, server: &str, surface: Surface, incoming: &RequestContext) {
-        let ctx = self.context(incoming, self.gateway.settings().connect_timeout);
+    pub(super) async fn open_own(&self, server: &str, surface: Surface, peer: &Peer) {
+        let timeout = self.gateway.settings().connect_timeout;
+        let ask_client = self.client(peer, None);
+        let ctx = CallContext { ask_client, ..CallContext::within(timeout) };
         let token = self.caller().token.clone();
         self.gateway.open_own(self.key(&token, surface), server, &ctx).await;
     }
@@ -184,10 +193,16 @@ fn progress_sink(waiting: mpsc::Sender<CallNotice>) -> Sink {
     })
 }
 
-fn notice_sink(waiting: mpsc::Sender<CallNotice>) -> NoticeSink {
+fn notice_sink(
+    waiting: mpsc::Sender<CallNotice>,
+    rights: Arc<SessionRights>,
+    server: Arc<str>,
+) -> NoticeSink {
     Arc::new(move |notification: Notification| {
         let size = notification.params.as_ref().map_or(0, |params| params.get().len());
-        if size <= limits::NOTICE_BYTES_MAX {
+        if size <= limits::NOTICE_BYTES_MAX
+            && let Some(notification) = rights.passed(&server, notification)
+        {
             let _ = waiting.try_send(CallNotice::Other(notification));
         }
         None
@@ -288,13 +303,15 @@ impl AskClient for Client {
     }
 
     fn hears(&self, server: &str) -> bool {
-        self.rights.hears(server)
+        self.rights.is_of(server) && self.rights.hears(server)
     }
 
     fn tell<'a>(&'a self, server: &'a str, notification: Notification) -> BoxFuture<'a, ()> {
         async move {
-            if let Some(peer) = self.peer().filter(|_| self.hears(server)) {
-                let _ = peer.notify(&notification.method, notification.params).await;
+            let passed = Some(notification).filter(|_| self.rights.hears(server));
+            let passed = passed.and_then(|notification| self.rights.passed(server, notification));
+            if let (Some(peer), Some(Notification { method, params })) = (self.peer(), passed) {
+                let _ = peer.notify(&method, params).await;
             }
         }
         .boxed()

@@ -1,5 +1,6 @@
 //! One client's session, whatever its view: the caller, and the name the client gave.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use domain::{Caller, Catalog};
@@ -33,14 +34,28 @@ pub(super) struct SessionRights {
     caller: Arc<Caller>,
     /// The profile that the view is limited to.
     profile: Option<String>,
-    /// The one server that the view shows, if it does.
-    server: Option<Arc<str>>,
+    heard: HeardServers,
+    session: Arc<str>,
+    /// Subscriptions of a client of all servers, by server and address, and whether the client
+    /// qualified the address.
+    pub(super) subscribed: std::sync::Mutex<HashMap<(String, String), bool>>,
+}
+
+/// The servers whose notifications a session's client gets.
+#[derive(Clone)]
+pub(super) enum HeardServers {
+    /// None, except that any server may send the user to an address, and says when that is done.
+    Elicitations,
+    /// The one server that the view shows.
+    One(Arc<str>),
+    /// Every server that the caller sees.
+    All,
 }
 
 impl SessionRights {
     /// Returns the caller with its current permissions: tokens are revoked and profiles changed
     /// while sessions last.
-    fn caller(&self) -> Arc<Caller> {
+    pub(super) fn caller(&self) -> Arc<Caller> {
         let Some(caller) = self.gateway.tokens().now(&self.caller) else {
             return Arc::new(self.caller.barred());
         };
@@ -55,33 +70,61 @@ impl SessionRights {
 
     /// Reports whether the view shows this server alone.
     pub(super) fn is_of(&self, server: &str) -> bool {
-        self.server.as_deref() == Some(server)
+        matches!(&self.heard, HeardServers::One(name) if **name == *server)
     }
 
-    /// Reports whether the client gets the notifications of a server.
+    pub(super) fn heard(&self) -> &HeardServers {
+        &self.heard
+    }
+
+    /// Reports whether the client gets notifications of a server.
     pub(super) fn hears(&self, server: &str) -> bool {
         let catalog = self.gateway.catalog();
         let is_open = || catalog.server(server).is_some_and(|server| !server.is_locked());
-        self.is_of(server) && is_open() && self.caller().sees(server)
+        let is_heard = match &self.heard {
+            HeardServers::One(name) => **name == *server,
+            HeardServers::Elicitations | HeardServers::All => true,
+        };
+        is_heard && is_open() && self.caller().sees(server)
+    }
+
+    /// Returns the catalog that the session's client sees.
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        self.gateway.catalog_of(Some(&self.session))
     }
 }
 
 impl Session {
     pub(super) fn new(gateway: Gateway, caller: Arc<Caller>, profile: Option<String>) -> Session {
-        let rights = SessionRights { gateway: gateway.clone(), caller, profile, server: None };
-        Session::with_rights(gateway, rights)
+        Session::hearing(gateway, caller, profile, HeardServers::Elicitations)
+    }
+
+    /// Returns a session whose view shows all servers.
+    pub(super) fn on_all(gateway: Gateway, caller: Arc<Caller>) -> Session {
+        Session::hearing(gateway, caller, None, HeardServers::All)
     }
 
     /// Returns a session whose view shows one server.
     pub(super) fn on_server(gateway: Gateway, caller: Arc<Caller>, server: Arc<str>) -> Session {
-        let (profile, server) = (None, Some(server));
-        let rights = SessionRights { gateway: gateway.clone(), caller, profile, server };
-        Session::with_rights(gateway, rights)
+        Session::hearing(gateway, caller, None, HeardServers::One(server))
     }
 
-    fn with_rights(gateway: Gateway, rights: SessionRights) -> Session {
+    fn hearing(
+        gateway: Gateway,
+        caller: Arc<Caller>,
+        profile: Option<String>,
+        heard: HeardServers,
+    ) -> Session {
         gateway.metrics().session_opened();
-        let id = uuid::Uuid::now_v7().to_string().into();
+        let id: Arc<str> = uuid::Uuid::now_v7().to_string().into();
+        let rights = SessionRights {
+            gateway: gateway.clone(),
+            caller,
+            profile,
+            heard,
+            session: id.clone(),
+            subscribed: std::sync::Mutex::default(),
+        };
         Session {
             gateway,
             rights: Arc::new(rights),
@@ -112,7 +155,7 @@ impl Session {
 
     /// Returns the catalog this session's client sees.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
-        self.gateway.catalog_of(Some(&self.id))
+        self.rights.catalog()
     }
 
     /// Returns the catalog with its search index, which takes milliseconds to build with thousands

@@ -13,7 +13,7 @@ use domain::policy::{
 use domain::schema::SchemaVerdict;
 use domain::tool::{Hints, Source, Tool};
 use domain::upstream::UpstreamState;
-use provider::{Call, CallContext, Declared};
+use provider::{Call, CallContext, Declared, Surface};
 
 use super::check::Checks;
 use crate::metrics::Metrics;
@@ -147,6 +147,9 @@ impl Snapshot {
         }
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
+            Some(tool) if tool.is_for_apps && call.surface == Surface::Discovery => {
+                Lookup::AppTool { lock }
+            }
             // Callers that need the verdict check the arguments first, if they matter.
             Some(tool) => Lookup::Tool { hints: tool.hints, lock, arguments: SchemaVerdict::Fits },
             None if server.rules.quarantined || server.rules.disabled => {

@@ -110,6 +110,7 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
         tools: ToolList::New(Vec::new()),
         extras: Extras {
             instructions: Some(instructions.to_owned()),
+            resources: Arc::default(),
             resources_changed: 0,
             lists: vec![
                 ItemList {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
+use domain::catalog::ListedResource;
 use domain::config::{ConfigTemplate, Withheld};
+use domain::tool::DefinitionExcess;
 use domain::trust::ItemKind;
 use domain::upstream::UpstreamFailure;
 use mcp::ErrorObject;
@@ -20,7 +22,8 @@ use mcp::peer::{Peer, RequestError, Service};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::spec::{ServerEndpoint, expand};
+use crate::secrets::{SecretSupply, SecretValues};
+use crate::spec::ServerEndpoint;
 use crate::trust::ItemList;
 use crate::{limits, program};
 
@@ -61,6 +64,8 @@ struct ChildProcess {
 pub(super) struct Opening<'a> {
     pub(super) server: &'a Arc<str>,
     pub(super) endpoint: &'a ServerEndpoint,
+    /// Supplies the secrets that the endpoint refers to.
+    pub(super) secrets: &'a SecretSupply,
     /// Answers the server's requests.
     pub(super) service: Arc<dyn Service>,
     /// The capabilities of the client behind the connection.
@@ -73,7 +78,8 @@ impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(&self) -> Result<Connection, UpstreamFailure> {
         self.endpoint.check_pinned().await?;
-        let (peer, mut attached) = connect(self)?;
+        let secrets = SecretValues::of(self.secrets, self.endpoint).await?;
+        let (peer, mut attached) = connect(self, &secrets)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
             Ok(welcome) => {
@@ -88,8 +94,14 @@ impl Opening<'_> {
         }
     }
 
-    /// Opens the connection and lists the server's tools on it.
+    /// Opens the connection and lists the server's tools on it. A failure names no secret, even if
+    /// the server did.
     pub(super) async fn open_and_list(self) -> Result<(Connection, Vec<Raw>), UpstreamFailure> {
+        let secrets = self.secrets;
+        self.opened_and_listed().await.map_err(|failure| secrets.redacted(failure))
+    }
+
+    async fn opened_and_listed(self) -> Result<(Connection, Vec<Raw>), UpstreamFailure> {
         let timeout = self.timeout;
         let mut connection = self.open().await?;
         match connection.lister().tools(timeout).await {
@@ -123,11 +135,11 @@ fn refusal(method: &str, refused: &ErrorObject) -> UpstreamFailure {
     UpstreamFailure::new(&reason, Some(&refused.message))
 }
 
-fn connect(opening: &Opening<'_>) -> Result<(Peer, Attachment), String> {
+fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attachment), String> {
     let (stderr, service) = (opening.stderr, opening.service.clone());
     match opening.endpoint {
         ServerEndpoint::Stdio(command) => {
-            let (spec, withheld) = command.child_spec()?;
+            let (spec, withheld) = command.child_spec(secrets)?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
@@ -136,12 +148,12 @@ fn connect(opening: &Opening<'_>) -> Result<(Peer, Attachment), String> {
             Ok((peer, Attachment::Process(Box::new(child))))
         }
         ServerEndpoint::Http { url, headers } => {
-            let peer = mcp::http::client::connect(http_endpoint(url, headers)?, service)
+            let peer = mcp::http::client::connect(http_endpoint(url, headers, secrets)?, service)
                 .map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
         ServerEndpoint::Sse { url, headers } => {
-            let peer = mcp::http::legacy::connect(http_endpoint(url, headers)?, service)
+            let peer = mcp::http::legacy::connect(http_endpoint(url, headers, secrets)?, service)
                 .map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
@@ -167,9 +179,9 @@ fn without_secrets() -> String {
 
 /// Returns the reason that a server cannot be started, as far as it is known before the attempt.
 /// Blocks.
-pub(crate) fn start_fault(endpoint: &ServerEndpoint) -> Option<String> {
+pub(crate) fn start_fault(endpoint: &ServerEndpoint, secrets: &SecretValues) -> Option<String> {
     match endpoint {
-        ServerEndpoint::Stdio(command) => match command.child_spec() {
+        ServerEndpoint::Stdio(command) => match command.child_spec(secrets) {
             Ok(_) if program::find(command).is_none() => {
                 Some(format!("program '{}' not found", command.command))
             }
@@ -177,7 +189,7 @@ pub(crate) fn start_fault(endpoint: &ServerEndpoint) -> Option<String> {
             Err(reason) => Some(reason),
         },
         ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
-            http_endpoint(url, headers).err()
+            http_endpoint(url, headers, secrets).err()
         }
         ServerEndpoint::WithoutSecrets(_) => Some(without_secrets()),
         ServerEndpoint::Embedded(_) | ServerEndpoint::Plugin(_) => None,
@@ -187,10 +199,11 @@ pub(crate) fn start_fault(endpoint: &ServerEndpoint) -> Option<String> {
 fn http_endpoint(
     url: &ConfigTemplate,
     headers: &[(String, ConfigTemplate)],
+    secrets: &SecretValues,
 ) -> Result<HttpEndpoint, String> {
-    let mut endpoint = HttpEndpoint::new(expand(url).map_err(|error| error.to_string())?);
+    let mut endpoint = HttpEndpoint::new(secrets.expand(url).map_err(|error| error.to_string())?);
     for (name, value) in headers {
-        let text = expand(value).map_err(|error| error.to_string())?;
+        let text = secrets.expand(value).map_err(|error| error.to_string())?;
         // The message names the header, never its value.
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(text).ok());
         let header =
@@ -198,6 +211,18 @@ fn http_endpoint(
         endpoint.headers.push(header);
     }
     Ok(endpoint)
+}
+
+/// Returns the resources with an address, as far as the bounds allow.
+fn usable(listed: Vec<Raw>) -> Arc<[ListedResource]> {
+    let mut bytes = 0;
+    let fits = |resource: &Raw| DefinitionExcess::check(resource.get()).is_ok();
+    let fitting = listed.into_iter().filter(fits).filter_map(ListedResource::parse);
+    let bounded = fitting.take(limits::RESOURCES_MAX).take_while(|resource| {
+        bytes += resource.definition.get().len();
+        bytes <= limits::RESOURCES_BYTES_MAX
+    });
+    bounded.collect()
 }
 
 impl Lister {
@@ -219,6 +244,29 @@ impl Lister {
             }
         }
         others
+    }
+
+    /// Lists the resources; `None` if they cannot be fetched.
+    pub(super) async fn resources(&self, timeout: Duration) -> Option<Arc<[ListedResource]>> {
+        let listing = tokio::time::timeout(timeout, self.list(List::Resources, timeout));
+        let listed = listing.await.unwrap_or_else(|_| {
+            Err(format!("resources/list: not finished after {timeout:?}").into())
+        });
+        match listed {
+            Ok(listed) => {
+                let count = listed.len();
+                let resources = usable(listed);
+                if resources.len() < count {
+                    let (server, left_out) = (&self.server, count - resources.len());
+                    tracing::warn!(%server, left_out, "resources are left out: no usable 'uri', or too many");
+                }
+                Some(resources)
+            }
+            Err(failure) => {
+                tracing::warn!(server = %self.server, reason = %failure, "cannot fetch a list");
+                None
+            }
+        }
     }
 
     async fn list(&self, list: List, timeout: Duration) -> Result<Vec<Raw>, UpstreamFailure> {

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::catalogs::Publisher;
 use crate::pipeline::question::QuestionOrigin;
+use crate::secrets::SecretSupply;
 use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
 use crate::upstream::connection::Opening;
@@ -42,6 +43,7 @@ pub(crate) enum DriverCommand {
 
 /// The state the driver shares with its handle.
 pub(super) struct Wiring {
+    pub(super) secrets: SecretSupply,
     pub(super) publisher: Publisher,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) link: Arc<ArcSwapOption<LinkHandle>>,
@@ -231,13 +233,14 @@ impl Driver {
 
     fn connect(&mut self) {
         let (server, endpoint) = (self.spec.name.clone(), self.spec.endpoint.clone());
-        let stderr = self.wiring.stderr.clone();
+        let (secrets, stderr) = (self.wiring.secrets.clone(), self.wiring.stderr.clone());
         let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
         self.attempt = Some(tokio::spawn(async move {
             let opening = Opening {
                 server: &server,
                 endpoint: &endpoint,
+                secrets: &secrets,
                 service,
                 capabilities: raw("{}".to_owned()),
                 stderr: &stderr,
@@ -248,6 +251,7 @@ impl Driver {
     }
 
     async fn adopt(&mut self, link: ServerLink, lists: ServerLists) -> UpstreamEvent {
+        let is_late = lists.resources.is_none() && matches!(link, ServerLink::Server(_));
         self.take(lists, link.instructions(), link.info()).await;
         let handle = link.handle();
         if let LinkHandle::Server { peer, welcome, .. } = &handle {
@@ -256,7 +260,10 @@ impl Driver {
         }
         self.wiring.link.store(Some(Arc::new(handle)));
         self.link = Some(link);
-        self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
+        // Nothing waits for a slow list of resources, so that it is requested once more.
+        let next =
+            if is_late { limits::RELIST_PAUSE_MAX } else { self.settings().refresh_interval };
+        self.relist_at = Some(Instant::now() + next);
         UpstreamEvent::Connected
     }
 
@@ -293,9 +300,11 @@ impl Driver {
         instructions: Option<String>,
         info: Option<Arc<str>>,
     ) {
-        let ServerLists { tools, others } = lists;
+        let ServerLists { tools, others, resources } = lists;
         let resources_changed = self.side.resources_changed();
-        let extras = Extras { instructions, lists: others, resources_changed };
+        let known = || Some(self.review.listing.offer()?.resources().clone());
+        let resources = resources.or_else(known).unwrap_or_default();
+        let extras = Extras { instructions, lists: others, resources, resources_changed };
         let extras = extras.bounded(&self.spec.name);
         let is_known = self.review.listing.is_of(&tools);
         let is_planned = self.review.listing.plan_source().info == info;

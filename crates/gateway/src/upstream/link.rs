@@ -4,13 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::catalog::ListedResource;
 use domain::upstream::UpstreamFailure;
+use futures_util::future::join;
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::Raw;
 use mcp::peer::Peer;
 use provider::ProviderConnection;
 
+use crate::limits;
 use crate::spec::{PluginSpec, ServerEndpoint};
 use crate::trust::ItemList;
 use crate::upstream::connection::{Connection, Lister, Opening};
@@ -26,6 +29,14 @@ pub(super) struct ServerLists {
     pub(super) tools: Vec<Raw>,
     /// The lists besides the tools.
     pub(super) others: Vec<ItemList>,
+    /// `None` if they could not be fetched.
+    pub(super) resources: Option<Arc<[ListedResource]>>,
+}
+
+impl ServerLists {
+    fn of_tools(tools: Vec<Raw>) -> ServerLists {
+        ServerLists { tools, others: Vec::new(), resources: None }
+    }
 }
 
 /// Makes calls on a link while it is up.
@@ -44,8 +55,10 @@ impl ServerLink {
             return open_plugin(plugin, opening.stderr, timeout).await;
         }
         let (connection, tools) = opening.open_and_list().await?;
-        let others = connection.lister().others(timeout).await;
-        Ok((ServerLink::Server(connection), ServerLists { tools, others }))
+        let lister = connection.lister();
+        let wait = timeout.min(limits::RESOURCES_WAIT);
+        let (others, resources) = join(lister.others(timeout), lister.resources(wait)).await;
+        Ok((ServerLink::Server(connection), ServerLists { tools, others, resources }))
     }
 
     pub(super) fn handle(&self) -> LinkHandle {
@@ -105,11 +118,12 @@ impl LinkHandle {
                 let (server, peer) = (server.clone(), peer.clone());
                 let lister = Lister { server, peer, welcome: welcome.clone() };
                 let tools = lister.tools(timeout).await?;
-                Ok(ServerLists { tools, others: lister.others(timeout).await })
+                let (others, resources) =
+                    join(lister.others(timeout), lister.resources(timeout)).await;
+                Ok(ServerLists { tools, others, resources })
             }
             LinkHandle::Plugin(plugin) => {
-                let tools = tools_of(&**plugin, timeout).await?;
-                Ok(ServerLists { tools, others: Vec::new() })
+                tools_of(&**plugin, timeout).await.map(ServerLists::of_tools)
             }
         }
     }
@@ -123,10 +137,7 @@ async fn open_plugin(
     let opening = async {
         let plugin = plugin.connector.connect(stderr).await?;
         match plugin.tools().await {
-            Ok(tools) => {
-                let lists = ServerLists { tools, others: Vec::new() };
-                Ok((ServerLink::Plugin(plugin), lists))
-            }
+            Ok(tools) => Ok((ServerLink::Plugin(plugin), ServerLists::of_tools(tools))),
             Err(error) => {
                 plugin.close().await;
                 Err(error.to_string().into())

@@ -23,6 +23,7 @@ use crate::catalogs::Publisher;
 use crate::fairness::share;
 use crate::pipeline::question::QuestionOrigin;
 use crate::place::ClientRoots;
+use crate::secrets::SecretSupply;
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::SessionKey;
@@ -43,6 +44,7 @@ pub(super) struct OwnConnections {
 
 /// The parts of the gate that all connections of single clients use.
 pub(super) struct OwnSurroundings {
+    pub(super) secrets: SecretSupply,
     pub(super) stderr: StderrTail,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) publisher: Publisher,
@@ -143,6 +145,7 @@ impl OwnConnections {
         let opening = Opening {
             server: &self.server,
             endpoint: &self.endpoint,
+            secrets: &self.around.secrets,
             service: side.clone(),
             capabilities,
             stderr: &self.around.stderr,
@@ -203,7 +206,12 @@ impl OwnConnections {
         let own = by_session.entry(session.clone()).or_insert_with(|| {
             Arc::new(OwnConnection {
                 token: token.clone(),
-                side: Arc::new(ClientSide::new(&self.server, self.refusal_log(client))),
+                side: Arc::new(ClientSide::new(
+                    &self.server,
+                    session,
+                    &self.around.listeners,
+                    self.refusal_log(client),
+                )),
                 opened: OnceCell::new(),
                 failed: OnceLock::new(),
                 last_used: Mutex::new(Instant::now()),

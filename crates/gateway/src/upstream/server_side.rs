@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::method::Method;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext, RequestError, Service};
 use provider::{AskClient, Call, CallContext};
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 use crate::pipeline::question::AskingCall;
@@ -118,6 +119,10 @@ impl Service for SharedSide {
             self.listeners.hear(&notification);
         }
     }
+
+    fn renewed(&self, peer: Peer) {
+        self.listeners.wishes().ask(peer, limits::QUESTION_WAIT);
+    }
 }
 
 fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
@@ -133,6 +138,8 @@ pub(super) struct ClientSide {
     /// Limits concurrent requests for roots.
     roots: Semaphore,
     server: Arc<str>,
+    session: Arc<str>,
+    listeners: Arc<Listeners>,
     pub(super) list_changed: Announcements,
     log: RefusalLog,
 }
@@ -162,8 +169,15 @@ struct RunningState {
 }
 
 impl ClientSide {
-    pub(super) fn new(server: &Arc<str>, log: RefusalLog) -> ClientSide {
+    pub(super) fn new(
+        server: &Arc<str>,
+        session: &Arc<str>,
+        listeners: &Arc<Listeners>,
+        log: RefusalLog,
+    ) -> ClientSide {
         ClientSide {
+            session: session.clone(),
+            listeners: listeners.clone(),
             known: Mutex::default(),
             roots: Semaphore::new(limits::ROOTS_REQUESTS_MAX),
             server: server.clone(),
@@ -228,25 +242,38 @@ impl ClientSide {
         }
     }
 
-    /// Asks within the client's latest call: only then does the client expect it.
+    /// Asks within the client's latest call: only then does the client expect it. Nothing shows which
+    /// of several calls the question belongs to, so that it lasts until all of them have ended.
     async fn ask_within_call(
         &self,
         method: &'static str,
         params: Option<Raw>,
     ) -> Result<Raw, ErrorObject> {
-        let ctx = self.admit(method).map_err(|refusal| refusal.error(method))?;
+        let (ctx, calls) = self.admit(method).map_err(|refusal| refusal.error(method))?;
         let capability = if method == SAMPLING { "sampling" } else { "elicitation" };
         let client = ctx.ask_client.as_ref();
         let Some(client) = client.filter(|client| client.capability(capability).is_some()) else {
             return Err(ErrorObject::method_not_found(method));
         };
-        client.ask(method, params, &ctx).await.map_err(unanswered)
+        let cancel = CancellationToken::new();
+        let lasting = CallContext { cancel: cancel.clone(), ..ctx.clone() };
+        let mut asking = client.ask(method, params, &lasting);
+        let ended = join_all(calls.iter().map(CancellationToken::cancelled));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut asking => answer,
+            _ = ended => {
+                cancel.cancel();
+                asking.await
+            }
+        };
+        answer.map_err(unanswered)
     }
 
     /// Passes on a request of a method of the server's own, within the client's latest call, if the
     /// client chose the server.
     async fn ask_custom(&self, method: &str, params: Option<Raw>) -> Result<Raw, ErrorObject> {
-        let ctx = self.admit(CUSTOM).map_err(|refusal| refusal.error(CUSTOM))?;
+        let (ctx, _) = self.admit(CUSTOM).map_err(|refusal| refusal.error(CUSTOM))?;
         match ctx.ask_client.as_ref().filter(|client| client.hears(&self.server)) {
             Some(client) => client.ask(method, params, &ctx).await.map_err(unanswered),
             None => Err(ErrorObject::method_not_found(method)),
@@ -271,9 +298,13 @@ impl ClientSide {
         }
     }
 
-    /// Counts a question, and returns the context of the call that it belongs to.
-    fn admit(&self, method: &'static str) -> Result<CallContext, QuestionRefusal> {
+    /// Counts a question; returns the context of the latest call, and the ends of all that run.
+    fn admit(
+        &self,
+        method: &'static str,
+    ) -> Result<(CallContext, Vec<CancellationToken>), QuestionRefusal> {
         let mut known = self.lock();
+        let calls = known.running.values().map(|call| call.ctx.cancel.clone()).collect();
         let Some(latest) = known.running.values_mut().next_back() else {
             let refusal = QuestionRefusal::OutsideCalls;
             self.log.add(&mut known.refused, refusal, method);
@@ -284,7 +315,7 @@ impl ClientSide {
             return Err(QuestionRefusal::CallBound);
         }
         latest.asked += 1;
-        Ok(latest.ctx.clone())
+        Ok((latest.ctx.clone(), calls))
     }
 
     fn refuse_roots(&self, refusal: QuestionRefusal) -> ErrorObject {
@@ -365,5 +396,9 @@ impl Service for ClientSide {
         if let Some(notification) = self.list_changed.take(notification) {
             self.pass(notification);
         }
+    }
+
+    fn renewed(&self, peer: Peer) {
+        self.listeners.wishes_of(&self.session).ask(peer, limits::QUESTION_WAIT);
     }
 }

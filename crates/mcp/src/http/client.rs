@@ -219,6 +219,7 @@ impl PostOutbox {
         let initialized = Notification { method: INITIALIZED.to_owned(), params: None };
         self.wire.post(Message::from(initialized).to_line().into(), Some(version), None).await?;
         self.listen(peer);
+        peer.renewed();
         for changed in LISTS_CHANGED {
             peer.receive(Notification { method: changed.to_owned(), params: None }.into());
         }

@@ -10,7 +10,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::refusal::Refusal;
 use super::{
-    EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE, media_type,
+    EVENT_STREAM, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE,
+    media_type,
 };
 use crate::limits;
 use crate::message::Frame;
@@ -72,6 +73,11 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
 
 pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     single(headers, &SESSION_ID)
+}
+
+/// Returns the id of the last event that a client received before its connection broke.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    single(headers, &LAST_EVENT_ID)
 }
 
 /// Returns the trace context in the request's headers. A duplicate `traceparent` counts as none;

@@ -6,14 +6,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
 use super::failure::HttpFailure;
 use super::pool::PooledResponse;
 use super::target::HttpTarget;
 use super::{
-    EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE, media_type,
+    EVENT_STREAM, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE,
+    media_type,
 };
 use crate::error::ErrorObject;
 use crate::limits;
@@ -21,8 +22,6 @@ use crate::message::Message;
 use crate::peer::Trace;
 use crate::sse::{self, SseEvent};
 use crate::version::Version;
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) struct Outbound {
     target: HttpTarget,

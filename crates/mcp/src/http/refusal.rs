@@ -70,6 +70,22 @@ impl Refusal {
         Refusal { status: StatusCode::NOT_FOUND, id: None, error }
     }
 
+    pub(super) fn foreign_event() -> Self {
+        Self::bad_request(
+            "Last-Event-ID is not the id of an event of this session: repeat the request, or open \
+             the stream without it",
+        )
+    }
+
+    pub(super) fn expired_event() -> Self {
+        let message = format!(
+            "the events after this Last-Event-ID are no longer kept: answers are kept for {} s, and \
+             only the latest of them; repeat the request",
+            limits::REPLAY_TIME.as_secs()
+        );
+        Self::new(StatusCode::GONE, message)
+    }
+
     pub(super) fn media_type() -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content type must be application/json")
     }

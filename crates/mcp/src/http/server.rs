@@ -14,6 +14,7 @@ use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
+use super::event_log::ReplayRoom;
 use super::refusal::{Refusal, json_response};
 use super::session::HttpSession;
 use super::streams::AnswerForm;
@@ -41,6 +42,7 @@ pub struct Sessions {
 #[derive(Default)]
 struct SessionTable {
     by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
+    room: Arc<ReplayRoom>,
     is_closing: AtomicBool,
 }
 
@@ -189,7 +191,7 @@ impl Sessions {
         self.sweep();
         // Rejected before a service is created if possible; checked again when it counts.
         self.refuse_more(&lock(&self.shared.by_id), owner)?;
-        let session = Arc::new(HttpSession::new(owner.clone(), open()));
+        let session = Arc::new(HttpSession::new(owner.clone(), open(), &self.shared.room));
         let mut by_id = lock(&self.shared.by_id);
         self.refuse_more(&by_id, owner)?;
         by_id.insert(id.clone(), session.clone());
@@ -213,7 +215,10 @@ impl Sessions {
         if !inbound::wants_events(headers) {
             return Err(Refusal::not_acceptable());
         }
-        Ok(session.listen())
+        match inbound::last_event_id(headers)? {
+            Some(event) => session.resume(event),
+            None => Ok(session.listen()),
+        }
     }
 
     fn delete(&self, headers: &HeaderMap, owner: &SessionOwner) -> Result<Response, Refusal> {

@@ -8,21 +8,25 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::future::join_all;
-use futures_util::stream::{self, Stream, StreamExt};
+use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
 use super::EVENT_STREAM;
+use super::event_log::ReplayRoom;
 use super::refusal::{Refusal, json_bytes, json_response};
 use super::server::SessionOwner;
-use super::streams::{self, AnswerForm, Answers, PostRejection, Streams};
+use super::streams::{
+    self, AnswerForm, Answers, NumberedReader, PostRejection, ResumeRejection, Streams,
+};
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{self, BadFrame, Message, Request};
 use crate::peer::{Peer, Service, Trace};
 use crate::sse;
+use crate::version::Version;
 
 pub(super) struct HttpSession {
     owner: SessionOwner,
@@ -31,8 +35,12 @@ pub(super) struct HttpSession {
 }
 
 impl HttpSession {
-    pub(super) fn new(owner: SessionOwner, service: Arc<dyn Service>) -> Self {
-        let streams = Arc::new(Streams::new());
+    pub(super) fn new(
+        owner: SessionOwner,
+        service: Arc<dyn Service>,
+        room: &Arc<ReplayRoom>,
+    ) -> Self {
+        let streams = Streams::new(room);
         HttpSession { owner, peer: Peer::new(streams.clone(), service), streams }
     }
 
@@ -65,7 +73,16 @@ impl HttpSession {
     }
 
     pub(super) fn listen(&self) -> Response {
-        event_response(self.streams.standing.clone().open())
+        self.event_response(self.streams.listen())
+    }
+
+    /// Continues the stream of an event behind it.
+    pub(super) fn resume(&self, event: &str) -> Result<Response, Refusal> {
+        let reader = self.streams.resume(event).map_err(|rejected| match rejected {
+            ResumeRejection::Foreign => Refusal::foreign_event(),
+            ResumeRejection::Expired => Refusal::expired_event(),
+        })?;
+        Ok(self.event_response(reader))
     }
 
     /// Responds with JSON if the response is the first message, and with an event stream otherwise.
@@ -82,17 +99,21 @@ impl HttpSession {
         let first = tokio::select! {
             biased;
             answer = &mut running => {
-                self.streams.answered(&id);
-                let answer = answer.unwrap_or_else(|| streams::cancelled(id));
-                return Ok(whole_response(answers.waiting(), answer));
+                let answer = answer.unwrap_or_else(|| streams::cancelled(id.clone()));
+                if !answers.has_messages() {
+                    self.streams.answered(&id);
+                    return Ok(json_response(StatusCode::OK, answer.into()));
+                }
+                self.streams.answer_last(answer);
+                None
             }
-            message = answers.next() => Some(message),
+            first = answers.first() => first,
             () = tokio::time::sleep(limits::HTTP_STREAM_AFTER), if takes == AnswerForm::Everything => None,
         };
         drop(running);
         Ok(match first {
-            Some(answer @ Message::Response(_)) => json_response(StatusCode::OK, answer),
-            first => event_response(stream::iter(first).chain(answers.into_stream())),
+            Some(answer) => json_response(StatusCode::OK, answer.into()),
+            None => self.event_response(self.streams.stream(answers)),
         })
     }
 
@@ -143,6 +164,33 @@ impl HttpSession {
     fn register(&self, id: &Id, takes: AnswerForm) -> Result<Answers, Refusal> {
         self.streams.register(id, takes).map_err(|rejected| refuse(rejected, id.clone()))
     }
+
+    /// Builds an event stream. Its first event tells the client from where to resume it, if the
+    /// client understands an event without data.
+    fn event_response(&self, reader: NumberedReader) -> Response {
+        let has_empty_events = self.peer.version().is_some_and(Version::has_empty_events);
+        let retry_ms = limits::REPLAY_RETRY.as_millis();
+        let first =
+            has_empty_events.then(|| Bytes::from(sse::empty_event(&reader.position(), retry_ms)));
+        let chunks = stream::unfold((first, reader), |(first, reader)| async move {
+            if let Some(first) = first {
+                return Some((Ok::<_, Infallible>(first), (None, reader)));
+            }
+            let chunk = match tokio::time::timeout(limits::HTTP_KEEP_ALIVE, reader.next()).await {
+                Ok(Some((id, message))) => sse::message_event(&id, &message.to_line()),
+                Ok(None) => return None,
+                Err(_) => b": keep-alive\n\n".to_vec(),
+            };
+            Some((Ok(Bytes::from(chunk)), (None, reader)))
+        });
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            // Without this, nginx would buffer the events.
+            (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+        ];
+        (headers, Body::from_stream(chunks)).into_response()
+    }
 }
 
 /// Answered here: the peer's own error for an id in use would reach the request that uses it.
@@ -153,31 +201,4 @@ fn refuse(rejected: PostRejection, id: Id) -> Refusal {
         }
         PostRejection::Ended => Refusal::unknown_session().of(Some(id)),
     }
-}
-
-/// Builds the whole response: the messages before it, then the response itself.
-fn whole_response(before: Vec<Message>, answer: message::Response) -> Response {
-    if before.is_empty() {
-        json_response(StatusCode::OK, answer.into())
-    } else {
-        event_response(stream::iter(before.into_iter().chain([answer.into()])))
-    }
-}
-
-fn event_response(messages: impl Stream<Item = Message> + Send + 'static) -> Response {
-    let chunks = stream::unfold(Box::pin(messages), |mut messages| async move {
-        let chunk = match tokio::time::timeout(limits::HTTP_KEEP_ALIVE, messages.next()).await {
-            Ok(Some(message)) => sse::message_event(&message.to_line()),
-            Ok(None) => return None,
-            Err(_) => b": keep-alive\n\n".to_vec(),
-        };
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), messages))
-    });
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // Without this, nginx would buffer the events.
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    (headers, Body::from_stream(chunks)).into_response()
 }

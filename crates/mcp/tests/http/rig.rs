@@ -1,5 +1,6 @@
 //! A server with a few tools on a loopback port, and ways to talk to it: raw HTTP, or a peer.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -176,7 +177,34 @@ pub(crate) async fn events_of(response: Response) -> Vec<Value> {
     let body = soon(response.bytes()).await.unwrap();
     let mut parser = mcp::sse::Parser::new(1_000_000);
     let events = parser.push(&body).unwrap();
-    events.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect()
+    // The first event of the newest revision has no data.
+    let messages = events.iter().filter(|event| !event.data.is_empty());
+    messages.map(|event| serde_json::from_str(&event.data).unwrap()).collect()
+}
+
+/// An open event stream.
+pub(crate) struct EventStream {
+    response: Response,
+    parser: mcp::sse::Parser,
+    events: VecDeque<mcp::sse::SseEvent>,
+}
+
+impl EventStream {
+    pub(crate) fn new(response: Response) -> EventStream {
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let parser = mcp::sse::Parser::new(1_000_000);
+        EventStream { response, parser, events: VecDeque::new() }
+    }
+
+    pub(crate) async fn next(&mut self) -> mcp::sse::SseEvent {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return event;
+            }
+            let chunk = soon(self.response.chunk()).await.unwrap().expect("the stream goes on");
+            self.events.extend(self.parser.push(&chunk).unwrap());
+        }
+    }
 }
 
 fn tools(said: mpsc::UnboundedSender<&'static str>, release: Arc<Semaphore>) -> Server {
@@ -196,6 +224,18 @@ fn tools(said: mpsc::UnboundedSender<&'static str>, release: Arc<Semaphore>) -> 
             let ask = Ask::new("sampling/createMessage", None, PATIENCE);
             let answer = call.incoming.peer.request(ask).await;
             answer.map_err(|error| ErrorObject::internal(error.to_string()))
+        }
+        .boxed()
+    });
+    let (slowly, told) = (release.clone(), said.clone());
+    server.register_tool(&json!({"name": "slow"}), move |call| {
+        let (release, said) = (slowly.clone(), told.clone());
+        async move {
+            notify_progress(&call).await;
+            let _ = said.send("started");
+            release.acquire().await.unwrap().forget();
+            notify_progress(&call).await;
+            Ok(text_result("slowly"))
         }
         .boxed()
     });

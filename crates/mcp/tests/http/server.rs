@@ -10,7 +10,7 @@ use mcp::limits;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, call, events_of, initialize, json_of, owner, request, soon};
+use crate::rig::{EventStream, Rig, call, events_of, initialize, json_of, owner, request, soon};
 
 const CANCEL: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
@@ -227,11 +227,11 @@ async fn a_newer_standing_stream_replaces_the_older_one() {
     let listen = || rig.send(Method::GET, Some(&session)).header("accept", "text/event-stream");
     let older = listen().send().await.unwrap();
     assert_eq!(older.headers()["content-type"], "text/event-stream");
-    let mut newer = listen().send().await.unwrap();
+    let mut newer = EventStream::new(listen().send().await.unwrap());
     assert!(events_of(older).await.is_empty());
     peer.notify("notifications/tools/list_changed", None).await.unwrap();
-    let chunk = soon(newer.chunk()).await.unwrap().unwrap();
-    assert!(String::from_utf8_lossy(&chunk).contains("list_changed"));
+    assert_eq!(newer.next().await.data, "");
+    assert!(newer.next().await.data.contains("list_changed"));
     let plain = rig.send(Method::GET, Some(&session)).header("accept", "*/*").send().await;
     assert_eq!(plain.unwrap().status(), StatusCode::NOT_ACCEPTABLE);
     let put = rig.send(Method::PUT, Some(&session)).send().await.unwrap();
@@ -299,8 +299,13 @@ async fn a_slow_answer_becomes_a_stream_that_is_kept_alive() {
     let response = direct(&rig, Some(&session), Body::from(call(1, "wait"))).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut body = response.into_body();
-    let first = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
-    assert_eq!(first.into_data().unwrap(), ": keep-alive\n\n");
+    let mut next = async || {
+        let frame = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
+        String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+    };
+    let first = next().await;
+    assert!(first.starts_with("id: ") && first.ends_with("\nretry: 1000\ndata: \n\n"), "{first}");
+    assert_eq!(next().await, ": keep-alive\n\n");
     rig.release.add_permits(1);
     let rest = axum::body::to_bytes(body, 10_000).await.unwrap();
     assert!(String::from_utf8_lossy(&rest).contains("waited"));

@@ -1,5 +1,6 @@
 //! A plugin's process: its executable and environment, the line with its address, and its end.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use super::find::FoundPlugin;
 use super::private::Private;
-use super::start::StartOptions;
+use super::start::{SecretSource, StartOptions};
 use super::{file, limits};
 
 /// Lines of output reported for a plugin that failed.
@@ -32,6 +33,8 @@ pub(super) struct PluginProcess {
     pub(super) folder: Private,
     pub(super) heard: StderrTail,
     withheld: Withheld,
+    /// The plugin's name, for the log.
+    name: String,
 }
 
 impl PluginProcess {
@@ -43,18 +46,27 @@ impl PluginProcess {
         start: &StartOptions,
         heard: StderrTail,
     ) -> Result<PluginProcess, String> {
-        let (copied, within) = (found.clone(), start.folder.clone());
-        let prepared = tokio::task::spawn_blocking(move || prepare(&copied, &within)).await;
-        let (folder, program) = prepared.map_err(|error| error.to_string())??;
-        let Environment { variables, withheld } = environment(folder.path(), &found.env)?;
+        let (copied, options) = (found.clone(), start.clone());
+        let prepared = tokio::task::spawn_blocking(move || prepare(&copied, &options)).await;
+        let Prepared { folder, program, environment } =
+            prepared.map_err(|error| error.to_string())??;
+        let Environment { variables, withheld } = environment;
         let spec = spec(&program, variables, start);
         let mut attempts = 0;
         loop {
             attempts += 1;
             match child::spawn(&spec, &heard) {
                 Ok((process, stdout, stdin)) => {
-                    let stdout = BufReader::new(stdout);
-                    return Ok(PluginProcess { process, stdout, stdin, folder, heard, withheld });
+                    let (stdout, name) = (BufReader::new(stdout), found.name.clone());
+                    return Ok(PluginProcess {
+                        process,
+                        stdout,
+                        stdin,
+                        folder,
+                        heard,
+                        withheld,
+                        name,
+                    });
                 }
                 // A child that another thread was just starting still has the new copy open.
                 Err(error) if error.is_busy() && attempts < limits::BUSY_ATTEMPTS_MAX => {
@@ -113,8 +125,8 @@ impl PluginProcess {
     pub(super) async fn explained(&mut self, reason: String) -> UpstreamFailure {
         let failure = explained(&mut self.process, &self.heard, reason).await;
         if !self.withheld.is_empty() {
-            let (withheld, reason) = (&self.withheld, &failure.reason);
-            tracing::warn!(%withheld, reason, "a plugin did not start; it inherited none of these");
+            let (plugin, withheld, reason) = (&self.name, &self.withheld, &failure.reason);
+            tracing::warn!(plugin, %withheld, reason, "a plugin did not start; it inherited none of these");
         }
         failure.with_hint(&self.withheld.hint(&self.heard.lines()))
     }
@@ -142,11 +154,25 @@ pub(super) async fn explained(
     UpstreamFailure::new(&reason, (!last.is_empty()).then_some(&last))
 }
 
-/// Creates its folder, and returns the program to start.
-fn prepare(found: &FoundPlugin, within: &Path) -> Result<(Private, PathBuf), String> {
-    let folder = Private::make(within)?;
+/// The folder of a plugin, the program to start, and its environment.
+struct Prepared {
+    folder: Private,
+    program: PathBuf,
+    environment: Environment,
+}
+
+/// Creates its folder, reads its secrets and copies a program that is bound to its approval. Blocks.
+fn prepare(found: &FoundPlugin, start: &StartOptions) -> Result<Prepared, String> {
+    let folder = Private::make(&start.folder)?;
+    let environment = environment(folder.path(), &found.env, &start.secrets)?;
+    let program = program(found, &folder)?;
+    Ok(Prepared { folder, program, environment })
+}
+
+/// Returns the program to start.
+fn program(found: &FoundPlugin, folder: &Private) -> Result<PathBuf, String> {
     if !found.is_bound() {
-        return Ok((folder, found.executable.clone()));
+        return Ok(found.executable.clone());
     }
     let name = found.executable.file_name().ok_or("the executable has no name")?;
     let copy = folder.path().join(name);
@@ -156,7 +182,7 @@ fn prepare(found: &FoundPlugin, within: &Path) -> Result<(Private, PathBuf), Str
             "'{path}' has changed since it was approved; run `countersign plugin approve`"
         ));
     }
-    Ok((folder, copy))
+    Ok(copy)
 }
 
 fn spec(program: &Path, env: Vec<(OsString, OsString)>, start: &StartOptions) -> Spec {
@@ -174,10 +200,19 @@ fn spec(program: &Path, env: Vec<(OsString, OsString)>, start: &StartOptions) ->
 
 /// The environment every child inherits, the variables of its `env`, and those that make it a plugin
 /// of this host.
-fn environment(folder: &Path, own: &[(String, ConfigTemplate)]) -> Result<Environment, String> {
+fn environment(
+    folder: &Path,
+    own: &[(String, ConfigTemplate)],
+    secrets: &SecretSource,
+) -> Result<Environment, String> {
+    let mut known = BTreeMap::new();
+    for name in own.iter().flat_map(|(_, value)| value.secrets()) {
+        known.extend(secrets.read(name)?.map(|value| (name, value)));
+    }
+    let secret = |name: &str| known.get(name).cloned();
     let mut env = Environment::usual(std::env::vars_os());
     for (name, value) in own {
-        let value = value.expand(&|name| std::env::var(name).ok());
+        let value = value.expand(&|name| std::env::var(name).ok(), &secret);
         env.set(name, value.map_err(|error| error.to_string())?);
     }
     env.set(COOKIE_KEY, COOKIE_VALUE);

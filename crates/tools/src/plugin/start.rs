@@ -1,7 +1,9 @@
 //! Options for starting a plugin.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Options for starting a plugin and offering its operations.
@@ -20,4 +22,35 @@ pub struct StartOptions {
     pub needed: Option<BTreeSet<String>>,
     /// The time limit from the start until its operations are known.
     pub timeout: Duration,
+    /// Reads the secrets that the variables of its `env` refer to.
+    pub secrets: SecretSource,
+}
+
+/// Reads the value of a secret by its name. It may block.
+#[derive(Clone)]
+pub struct SecretSource(Arc<ReadSecret>);
+
+type ReadSecret = dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync;
+
+impl SecretSource {
+    pub fn new(
+        read: impl Fn(&str) -> Result<Option<String>, String> + Send + Sync + 'static,
+    ) -> SecretSource {
+        SecretSource(Arc::new(read))
+    }
+
+    /// Returns a source without any secrets.
+    pub fn none() -> SecretSource {
+        SecretSource::new(|_| Ok(None))
+    }
+
+    pub(super) fn read(&self, name: &str) -> Result<Option<String>, String> {
+        (self.0)(name)
+    }
+}
+
+impl fmt::Debug for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretSource")
+    }
 }

@@ -15,7 +15,9 @@ use provider::{
     Call, CallContext, Connector, Declared, ProviderConnection, ProviderError, Surface,
 };
 use serde_json::Value;
-use tools::plugin::{Findings, FoundPlugin, Places, Plugin, StartOptions, Variables, find};
+use tools::plugin::{
+    Findings, FoundPlugin, Places, Plugin, SecretSource, StartOptions, Variables, find,
+};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -108,6 +110,7 @@ impl Rig {
             expose: None,
             needed: None,
             timeout: PATIENCE,
+            secrets: SecretSource::none(),
         }
     }
 

@@ -75,6 +75,12 @@ pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure
     }
 }
 
+/// Returns the number of receipts that were verified, or the faults.
+pub(super) fn verdict(home: &Home) -> Result<u64, Vec<String>> {
+    let report = check(home);
+    if report.sound { Ok(report.chains.receipts) } else { Err(report.faults) }
+}
+
 fn check(home: &Home) -> CheckReport {
     let survey = Survey::of(home.path());
     let (mut faults, mut notes) = (survey.faults.clone(), survey.notes.clone());

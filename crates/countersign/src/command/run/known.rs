@@ -13,6 +13,7 @@ use runner::openai::ModelSettings;
 use runner::step;
 use store::StoreError;
 use store::state::OperatorState;
+use store::vault::Vault;
 use workflow::{
     self, AgentSupport, Inventory, KnownOperation, KnownPlugin, Provider, Reading, ServerStanding,
     StateKind, StepFaults, Workflow,
@@ -35,7 +36,7 @@ pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Pl
         None => Default::default(),
     };
     let known = Inventory {
-        servers: servers(config, &decided),
+        servers: servers(config, home, &decided),
         plugins: plugins(text, &decided, found).await,
         agents,
         steps,
@@ -46,7 +47,8 @@ pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Pl
 type Decisions = Result<Option<OperatorState>, StoreError>;
 
 /// Returns the standing of each server in the config.
-fn servers(config: &Config, decided: &Decisions) -> BTreeMap<String, ServerStanding> {
+fn servers(config: &Config, home: &Path, decided: &Decisions) -> BTreeMap<String, ServerStanding> {
+    let vault = Vault::of_home(home);
     let configured = config.servers.iter().map(|server| ServerSpec::configured(server, None));
     let plan = Plan { configured: configured.collect(), ..Plan::default() };
     let specs = match decided {
@@ -59,7 +61,7 @@ fn servers(config: &Config, decided: &Decisions) -> BTreeMap<String, ServerStand
         } else if spec.rules.disabled {
             Some(DISABLED.to_owned())
         } else {
-            spec.start_fault()
+            spec.start_fault(&vault)
         };
         reason.map_or(ServerStanding::Usable, ServerStanding::Unusable)
     };

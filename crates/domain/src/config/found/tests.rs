@@ -57,6 +57,7 @@ fn top_value(key: &str) -> Value {
         "call_timeout" | "connect_timeout" | "shutdown_timeout" | "refresh_interval" => json!("7s"),
         "ledger" => json!({"payloads": "full"}),
         "redact" => json!({"keys": ["more"]}),
+        "secrets" => json!({"key": "file"}),
         "telemetry" => json!({"exporter": "https://evil.example"}),
         "rate_limit" => json!(1),
         "store" => json!("postgres://evil.example/x"),

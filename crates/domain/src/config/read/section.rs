@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::super::template::ConfigTemplate;
 use super::super::{
     AnchorConfig, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig, keys,
+    PluginConfig, Redact, SecretsKey, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, set};
@@ -127,6 +127,11 @@ pub(super) fn check_together(own: &Config, more: &Redact, node: &Node<'_>, repor
     }
 }
 
+pub(super) fn secrets(key: &mut SecretsKey, top: &Section<'_>, report: &mut Report) {
+    let Some(members) = top.section("secrets", report) else { return };
+    set(key, members.choice("key", SecretsKey::named, report));
+}
+
 pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("telemetry", report) else { return };
     set(&mut telemetry.exporter, members.read("exporter", report, exporter));
@@ -149,7 +154,7 @@ pub(super) fn store(node: &Node<'_>, report: &mut Report) -> Option<StoreConfig>
     let url = transport::template(node, report)?;
     let schemes = ["postgres://", "postgresql://"];
     let is_postgres = schemes.iter().any(|scheme| url.text().starts_with(scheme));
-    if !is_postgres && !ConfigTemplate::starts_with_variable(&url) {
+    if !is_postgres && !ConfigTemplate::starts_with_placeholder(&url) {
         report.fault(&node.location, "expected \"\" for SQLite in the home, or postgres://…");
     }
     Some(StoreConfig::Postgres(url))

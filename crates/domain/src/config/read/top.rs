@@ -35,6 +35,7 @@ pub(super) fn sections(config: &mut Config, top: &Section<'_>, report: &mut Repo
     section::intent(&mut config.intent, top, report);
     section::ledger(&mut config.ledger, top, report);
     section::redact(&mut config.redact, top, report);
+    section::secrets(&mut config.secrets_key, top, report);
     section::telemetry(&mut config.telemetry, top, report);
     set(&mut config.store, top.read("store", report, section::store));
 }

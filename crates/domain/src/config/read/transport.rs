@@ -178,7 +178,7 @@ fn is_countersign(command: &str, args: &[ConfigTemplate]) -> bool {
 }
 
 fn check_url(entry: &Member<'_>, url: &ConfigTemplate, listen: SocketAddr, report: &mut Report) {
-    if url.starts_with_variable() {
+    if url.starts_with_placeholder() {
         return;
     }
     if !is_http_url(url.text()) {
@@ -242,7 +242,7 @@ fn note_unreplaced(node: &Node<'_>, template: &ConfigTemplate, report: &mut Repo
     if template.literals().any(|literal| literal.contains("${")) {
         report.note(
             &node.location,
-            "only ${env:NAME} is replaced; any other '${…}' is passed on unchanged",
+            "only ${env:NAME} and ${secret:NAME} are replaced; any other '${…}' is passed on unchanged",
         );
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::keys::{SERVER, TOP};
-use super::super::{ServerConfig, ServerOrigin, TlsFiles, ToolRules, overlay, parse};
+use super::super::{SecretsKey, ServerConfig, ServerOrigin, TlsFiles, ToolRules, overlay, parse};
 use super::*;
 
 const OWN: &str = r#"{
@@ -80,6 +80,9 @@ fn each_key_of_a_trusted_file_overrides_only_its_own_setting() {
             "shutdown_timeout" => (json!("7s"), Box::new(|own| own.shutdown_timeout = SEVEN)),
             "refresh_interval" => (json!("7s"), Box::new(|own| own.refresh_interval = SEVEN)),
             "ledger" => (json!({"max_size_mb": 20}), Box::new(|own| own.ledger.max_size_mb = 20)),
+            "secrets" => {
+                (json!({"key": "file"}), Box::new(|own| own.secrets_key = SecretsKey::File))
+            }
             "telemetry" => (
                 json!({"exporter": "https://x"}),
                 Box::new(|own| own.telemetry.exporter = "https://x".to_owned()),

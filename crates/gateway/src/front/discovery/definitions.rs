@@ -82,7 +82,8 @@ fn describe_tool() -> Value {
 fn call_tool(class: Class) -> Value {
     let description = match class {
         Class::Read => {
-            "Calls a tool that only reads (call_with: call_tool_read): queries, lists, lookups."
+            "Calls a tool that only reads (call_with: call_tool_read), or reads a resource: give its \
+             link as name."
         }
         Class::Write => {
             "Calls a tool that creates or changes something (call_with: call_tool_write); also when \
@@ -123,7 +124,7 @@ fn call_schema(class: Class) -> Value {
                 "properties": {
                     "operation_type": operation,
                     "data_sensitivity": sensitivity,
-                    "reason": {"type": "string", "description": "Why; it is recorded."},
+                    "reason": {"type": "string", "description": "Why; recorded."},
                 },
                 "required": ["operation_type"],
             },

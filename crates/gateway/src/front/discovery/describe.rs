@@ -79,6 +79,9 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
             return Err(Refusal::new(Code::NotPermitted, message));
         }
     }
+    if tool.is_for_apps {
+        return Err(policy::not_for_models(&name));
+    }
     let definition = ObjectMembers::parse(tool.definition());
     let mut described = ObjectMembers::default();
     described.set("name", quote(&format!("{}:{}", server.name, tool.name)));

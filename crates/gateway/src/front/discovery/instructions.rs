@@ -53,6 +53,7 @@ fn line(server: &Server, caller: &Caller) -> Option<String> {
     let callable = |(tool, lock): &(&_, _)| {
         let tool: &domain::tool::Tool = tool;
         caller.sees_tool(&server.name, &tool.name)
+            && !tool.is_for_apps
             && Obstacle::of(caller, TokenSurface::Discovery, *lock, tool.hints).is_none()
     };
     // A name with spaces could carry a message to the model.

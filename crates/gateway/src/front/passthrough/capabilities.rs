@@ -1,5 +1,7 @@
-//! The capabilities that a view of one server declares: those of the server, as far as the gate
-//! passes them on.
+//! The capabilities that a view declares: those of its server, or of all servers that the caller
+//! sees, as far as the gate passes them on.
+
+use std::sync::Arc;
 
 use mcp::handshake::Welcome;
 use mcp::message::Raw;
@@ -42,6 +44,44 @@ fn passed_of(declared: &str) -> Option<Raw> {
     Some(members.write())
 }
 
+/// Returns what all servers together offer. One that has not answered yet may offer anything.
+pub(super) fn of_all(welcomes: &[Option<Arc<Welcome>>]) -> Raw {
+    let declared = |name: &str| {
+        let of = |welcome: &Option<Arc<Welcome>>| match welcome {
+            Some(welcome) => welcome.capability(name),
+            None => Some(EVERYTHING.to_owned()),
+        };
+        welcomes.iter().filter_map(of).collect::<Vec<String>>()
+    };
+    merged(declared)
+}
+
+/// Stands for a capability that nothing is known of.
+const EVERYTHING: &str = r#"{"subscribe":true}"#;
+
+fn merged(declared: impl Fn(&str) -> Vec<String>) -> Raw {
+    let mut members = ObjectMembers::default();
+    members.set("tools", r#"{"listChanged":true}"#);
+    if !declared("prompts").is_empty() {
+        members.set("prompts", r#"{"listChanged":true}"#);
+    }
+    let resources = declared("resources");
+    if !resources.is_empty() {
+        let subscribes = |capability: &String| {
+            let members: Option<ObjectMembers<'_>> = serde_json::from_str(capability).ok();
+            members.is_some_and(|members| members.get("subscribe") == Some("true"))
+        };
+        let subscribe = resources.iter().any(subscribes);
+        members.set("resources", format!(r#"{{"subscribe":{subscribe},"listChanged":true}}"#));
+    }
+    for name in ["completions", "logging"] {
+        if !declared(name).is_empty() {
+            members.set(name, "{}");
+        }
+    }
+    members.write()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +96,27 @@ mod tests {
         assert_eq!(passed("[]"), None);
         let large = format!(r#"{{"experimental":{{"a":"{}"}},"tools":{{}}}}"#, "x".repeat(20_000));
         assert_eq!(passed(&large).as_deref(), Some(TOOLS));
+    }
+
+    #[test]
+    fn all_servers_declare_what_any_of_them_has() {
+        let merge = |servers: &[&[(&str, &str)]]| {
+            let declared = |name: &str| {
+                let of = |server: &&[(&str, &str)]| {
+                    server.iter().find(|(known, _)| *known == name).map(|(_, it)| (*it).to_owned())
+                };
+                servers.iter().filter_map(of).collect()
+            };
+            merged(declared).get().to_owned()
+        };
+        assert_eq!(merge(&[]), TOOLS);
+        assert_eq!(merge(&[&[("tools", "{}"), ("experimental", "{}")]]), TOOLS);
+        let expected = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}}"#;
+        let (one, other) = (
+            [("resources", "{}"), ("logging", "{}")],
+            [("resources", r#"{"subscribe":true}"#), ("prompts", "{}")],
+        );
+        assert_eq!(merge(&[&one, &other]), expected);
+        assert!(of_all(&[None]).get().contains(r#""completions":{}"#), "it may have everything");
     }
 }

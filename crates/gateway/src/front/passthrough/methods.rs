@@ -16,11 +16,19 @@ use provider::{CallOutcome, Declared, ProviderError};
 
 use super::shown::ListKind;
 use super::{Door, Passthrough, ServerScope};
-use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
 use crate::front::tool_request::ToolRequest;
 use crate::span::RequestSpan;
+
+/// A request on its way to a server.
+pub(super) struct RoutedRequest<'a> {
+    pub(super) method: Method,
+    pub(super) server: &'a str,
+    pub(super) request: Request,
+    /// The client's words for the subject, if they are not the server's.
+    pub(super) subject: Option<String>,
+}
 
 /// The origin of a list besides the tools.
 #[derive(Clone, Copy)]
@@ -70,11 +78,17 @@ impl Passthrough {
         incoming: &RequestContext,
     ) -> Result<Raw, ErrorObject> {
         let unknown = Err(ErrorObject::method_not_found(&request.method));
-        let ServerScope::Server(server) = &self.scope else { return unknown };
         // Before that, a client of a later revision asks which ones are spoken here.
         if self.session.hello.get().is_none() {
             return unknown;
         }
+        let ServerScope::Server(server) = &self.scope else {
+            return if self.is_merged() {
+                self.other_of_all(request, incoming).await
+            } else {
+                unknown
+            };
+        };
         if let Some(list) = LISTS.iter().find(|list| list.method == request.method) {
             if !self.offers(server, list.capability) {
                 return unknown;
@@ -89,13 +103,16 @@ impl Passthrough {
         match Method::of_request(&request.method) {
             Some(Method::Known(rule)) if !self.offers(server, rule.capability) => unknown,
             Some(_) if !self.session.gateway.is_mcp(server) => unknown,
-            Some(method) => self.make(method, server, &request, incoming).await,
+            Some(method) => {
+                let routed = RoutedRequest { method, server, request, subject: None };
+                self.make(routed, incoming).await
+            }
             None => unknown,
         }
     }
 
     /// Reports whether the server declares a capability. One that has never answered may have it.
-    fn offers(&self, server: &str, capability: &str) -> bool {
+    pub(super) fn offers(&self, server: &str, capability: &str) -> bool {
         let gateway = &self.session.gateway;
         match gateway.welcome(server) {
             // The first revision had no capability for completion.
@@ -117,7 +134,7 @@ impl Passthrough {
         self.settle().await;
         match source {
             ListSource::Catalog(kind) => {
-                self.session.open_own(server, self.door.surface(), incoming).await;
+                self.session.open_own(server, self.door.surface(), &incoming.peer).await;
                 let catalog = self.session.catalog();
                 let caller = self.session.caller();
                 let items = catalog.server(server).map(|server| server.items(kind, &caller));
@@ -149,17 +166,19 @@ impl Passthrough {
         })
     }
 
-    async fn make(
+    /// Makes the request as a call.
+    pub(super) async fn make(
         &self,
-        method: Method,
-        server: &Arc<str>,
-        request: &Request,
+        routed: RoutedRequest<'_>,
         incoming: &RequestContext,
     ) -> Result<Raw, ErrorObject> {
+        let RoutedRequest { method, server, request, subject } = routed;
         let parsed = ToolRequest::of_method(&request.method, request.params.as_deref())?;
         let asked = self.requested(method, server, &parsed)?;
-        let subject = method.subject(asked.arguments.members());
-        let subject = subject.map(|subject| format!("{}: {}", subject.noun(), subject.name()));
+        let subject = subject.or_else(|| {
+            let subject = method.subject(asked.arguments.members())?;
+            Some(format!("{}: {}", subject.noun(), subject.name()))
+        });
         let mut span = match &self.door {
             Door::Open => self.session.span(self.door.surface(), &parsed, incoming),
             Door::Step(trace) => RequestSpan::none(trace.clone()),
@@ -174,10 +193,10 @@ impl Passthrough {
         answer.inspect_err(|error| span.failed(error))
     }
 
-    fn requested(
+    pub(super) fn requested(
         &self,
         method: Method,
-        server: &Arc<str>,
+        server: &str,
         parsed: &ToolRequest,
     ) -> Result<RequestedCall, ErrorObject> {
         let name = &parsed.name;
@@ -197,10 +216,10 @@ impl Passthrough {
         Ok(RequestedCall {
             surface: self.door.surface(),
             method,
-            tool: ToolName { server: server.to_string(), tool: name.clone() },
+            tool: ToolName { server: server.to_owned(), tool: name.clone() },
             arguments,
             declared: Declared::Nothing,
-            questions: QuestionForm::Unchanged,
+            questions: self.question_form(),
         })
     }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use domain::catalog::Listing;
+use futures_util::future::join;
 use mcp::message::Raw;
 use tokio::time::Instant;
 
-use crate::GateSettings;
 use crate::catalogs::Publisher;
 use crate::trust::{Extras, ListScope, Offer, Reviewer, ToolList};
 use crate::upstream::connection::Lister;
 use crate::upstream::pace::RelistPace;
 use crate::upstream::server_side::ClientSide;
+use crate::{GateSettings, limits};
 
 /// Keeps one client's list up to date.
 pub(super) struct Keeper {
@@ -64,9 +65,14 @@ impl Keeper {
     }
 
     async fn read(&self, tools: Vec<Raw>) -> Arc<Listing> {
-        let lists = self.lister.others(self.settings.load().connect_timeout).await;
+        let timeout = self.settings.load().connect_timeout;
+        let wait = timeout.min(limits::RESOURCES_WAIT);
+        let (lists, resources) =
+            join(self.lister.others(timeout), self.lister.resources(wait)).await;
+        let resources = resources.or_else(|| self.publisher.resources(&self.session));
+        let resources = resources.unwrap_or_default();
         let resources_changed = self.resources_before.unwrap_or(0) + self.side.resources_changed();
-        let extras = Extras { instructions: None, lists, resources_changed };
+        let extras = Extras { instructions: None, lists, resources, resources_changed };
         let extras = extras.bounded(&self.lister.server);
         // A list equal to a known one changes nothing for anybody, so the known one is used.
         let tools = match self.publisher.published(&self.session, &tools) {

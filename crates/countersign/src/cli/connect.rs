@@ -1,0 +1,54 @@
+//! The words of `countersign connect`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Format;
+use crate::command::connect::{Client, Scope};
+
+#[derive(Args)]
+pub(crate) struct Connect {
+    /// Client to connect [default: every client that is found]
+    #[arg(value_enum)]
+    pub(crate) client: Option<Client>,
+
+    /// Write without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// Show the changes and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+
+    /// Restore the files as they were before
+    #[arg(long, conflicts_with_all = ["import", "from", "replace", "http", "permissions"])]
+    pub(crate) undo: bool,
+
+    /// Write the gate's address and the agent token, instead of a command for the client to start
+    #[arg(long)]
+    pub(crate) http: bool,
+
+    /// Settings to write: your own, or those of the current folder
+    #[arg(long, value_enum, default_value_t = Scope::User)]
+    pub(crate) scope: Scope,
+
+    /// Let Claude Code call what only reads without asking, and ask for the rest
+    #[arg(long)]
+    pub(crate) permissions: bool,
+
+    /// Add the client's other servers to the config of the gate
+    #[arg(long)]
+    pub(crate) import: bool,
+
+    /// Import the servers in this file, such as the config of MCPProxy
+    #[arg(long, value_name = "FILE", requires = "import")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// Remove the imported servers from the client, so that it reaches them only through the gate
+    #[arg(long, requires = "import")]
+    pub(crate) replace: bool,
+
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub(crate) output: Format,
+}

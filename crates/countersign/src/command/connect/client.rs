@@ -1,0 +1,280 @@
+//! The programs that can be connected, with the files that they read and the form of their entries.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+
+/// The name of our entry in every client's file.
+pub(super) const ENTRY: &str = "countersign";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Client {
+    Claude,
+    ClaudeDesktop,
+    Cursor,
+    #[value(name = "vscode")]
+    VsCode,
+    Codex,
+    Gemini,
+    #[value(name = "opencode")]
+    OpenCode,
+    Windsurf,
+    Zed,
+}
+
+/// The file to write: the person's own, or the one in the current folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    User,
+    Project,
+}
+
+/// The syntax of a client's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// JSON, in which comments and trailing commas are kept.
+    Json,
+    Toml,
+}
+
+/// The way from the client to the gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// The client starts this command and talks to it over stdio.
+    Command { program: String, args: Vec<String> },
+    /// The client sends its token to a running gate.
+    Http { url: String, token: String },
+}
+
+/// The folders in which clients' files are looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Roots {
+    pub(super) home: PathBuf,
+    /// `$XDG_CONFIG_HOME`, or its default.
+    pub(super) config: PathBuf,
+    pub(super) folder: PathBuf,
+    pub(super) is_mac: bool,
+}
+
+impl Client {
+    /// The name that people type.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Client::Claude => "Claude Code",
+            Client::ClaudeDesktop => "Claude Desktop",
+            Client::Cursor => "Cursor",
+            Client::VsCode => "VS Code",
+            Client::Codex => "Codex",
+            Client::Gemini => "Gemini CLI",
+            Client::OpenCode => "OpenCode",
+            Client::Windsurf => "Windsurf",
+            Client::Zed => "Zed",
+        }
+    }
+
+    /// Returns the file that holds the client's servers, whether it exists or not.
+    pub(super) fn file(self, scope: Scope, roots: &Roots) -> Option<PathBuf> {
+        match scope {
+            Scope::User => Some(self.own_file(roots)),
+            Scope::Project => {
+                let below = match self {
+                    Client::Claude => ".mcp.json",
+                    Client::Cursor => ".cursor/mcp.json",
+                    Client::VsCode => ".vscode/mcp.json",
+                    Client::Gemini => ".gemini/settings.json",
+                    Client::OpenCode => "opencode.json",
+                    Client::Zed => ".zed/settings.json",
+                    Client::ClaudeDesktop | Client::Codex | Client::Windsurf => return None,
+                };
+                Some(roots.folder.join(below))
+            }
+        }
+    }
+
+    fn own_file(self, roots: &Roots) -> PathBuf {
+        let application = roots.home.join("Library/Application Support");
+        let settings = if roots.is_mac { &application } else { &roots.config };
+        match self {
+            Client::Claude => roots.home.join(".claude.json"),
+            Client::ClaudeDesktop => settings.join("Claude/claude_desktop_config.json"),
+            Client::Cursor => roots.home.join(".cursor/mcp.json"),
+            Client::VsCode => settings.join("Code/User/mcp.json"),
+            Client::Codex => roots.home.join(".codex/config.toml"),
+            Client::Gemini => roots.home.join(".gemini/settings.json"),
+            Client::OpenCode => {
+                let folder = roots.config.join("opencode");
+                let commented = folder.join("opencode.jsonc");
+                if commented.exists() { commented } else { folder.join("opencode.json") }
+            }
+            Client::Windsurf => roots.home.join(".codeium/windsurf/mcp_config.json"),
+            Client::Zed => roots.config.join("zed/settings.json"),
+        }
+    }
+
+    /// Reports whether the client appears to be installed: its file or folder is there, or its
+    /// program is on the `PATH`.
+    pub(super) fn is_found(self, roots: &Roots, is_on_path: impl Fn(&str) -> bool) -> bool {
+        let file = self.own_file(roots);
+        // The home itself is no evidence.
+        let folder = file.parent().filter(|folder| *folder != roots.home);
+        file.exists() || folder.is_some_and(Path::exists) || self.program().is_some_and(is_on_path)
+    }
+
+    fn program(self) -> Option<&'static str> {
+        match self {
+            Client::Claude => Some("claude"),
+            Client::Codex => Some("codex"),
+            Client::Gemini => Some("gemini"),
+            Client::OpenCode => Some("opencode"),
+            Client::ClaudeDesktop
+            | Client::Cursor
+            | Client::VsCode
+            | Client::Windsurf
+            | Client::Zed => None,
+        }
+    }
+
+    pub(super) fn syntax(self) -> Syntax {
+        if self == Client::Codex { Syntax::Toml } else { Syntax::Json }
+    }
+
+    /// The member of the file that holds the servers, by name.
+    pub(super) fn container(self) -> &'static str {
+        match self {
+            Client::Claude
+            | Client::ClaudeDesktop
+            | Client::Cursor
+            | Client::Gemini
+            | Client::Windsurf => "mcpServers",
+            Client::VsCode => "servers",
+            Client::Codex => "mcp_servers",
+            Client::OpenCode => "mcp",
+            Client::Zed => "context_servers",
+        }
+    }
+
+    /// Reports whether the program itself rewrites the file while it runs. Then an undo removes our
+    /// entry and leaves everything else.
+    pub(super) fn rewrites_its_file(self) -> bool {
+        self == Client::Claude
+    }
+
+    /// Returns our entry in the client's form; `None` if the client has no such route.
+    pub(super) fn entry(self, route: &Route) -> Option<Value> {
+        let entry = match route {
+            Route::Command { program, args } => match self {
+                Client::OpenCode => {
+                    let words: Vec<&str> =
+                        std::iter::once(program).chain(args).map(String::as_str).collect();
+                    json!({"type": "local", "command": words, "enabled": true})
+                }
+                Client::Zed => json!({"source": "custom", "command": program, "args": args}),
+                Client::Claude | Client::VsCode => {
+                    json!({"type": "stdio", "command": program, "args": args})
+                }
+                Client::ClaudeDesktop
+                | Client::Cursor
+                | Client::Codex
+                | Client::Gemini
+                | Client::Windsurf => json!({"command": program, "args": args}),
+            },
+            Route::Http { url, token } => {
+                let headers = json!({"Authorization": format!("Bearer {token}")});
+                match self {
+                    Client::Claude | Client::VsCode => {
+                        json!({"type": "http", "url": url, "headers": headers})
+                    }
+                    Client::Cursor | Client::Zed => json!({"url": url, "headers": headers}),
+                    Client::Gemini => json!({"httpUrl": url, "headers": headers}),
+                    Client::Windsurf => json!({"serverUrl": url, "headers": headers}),
+                    Client::OpenCode => {
+                        json!({"type": "remote", "url": url, "headers": headers, "enabled": true})
+                    }
+                    Client::Codex => json!({"url": url, "http_headers": headers}),
+                    Client::ClaudeDesktop => return None,
+                }
+            }
+        };
+        Some(entry)
+    }
+}
+
+/// The permissions of Claude Code that fit the gate's tools: what only reads needs no question.
+pub(super) fn claude_permissions() -> Map<String, Value> {
+    let tools = |names: &[&str]| -> Value {
+        names.iter().map(|name| format!("mcp__{ENTRY}__{name}")).collect()
+    };
+    let allow =
+        ["retrieve_tools", "describe_tool", "call_tool_read", "read_cache", "upstream_servers"];
+    let ask = ["call_tool_write", "call_tool_destructive"];
+    Map::from_iter([("allow".to_owned(), tools(&allow)), ("ask".to_owned(), tools(&ask))])
+}
+
+/// Returns the command that starts this program again from a client. A program that `uvx` or `npx`
+/// unpacked for one run may be gone tomorrow, so these start it themselves.
+pub(super) fn launcher(program: &Path) -> (String, Vec<String>) {
+    let path = program.to_string_lossy();
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    if path.contains("/uv/") && path.contains("/archive-v") {
+        ("uvx".to_owned(), words(&["countersign"]))
+    } else if path.contains("/_npx/") {
+        ("npx".to_owned(), words(&["--yes", "countersign"]))
+    } else {
+        (path.into_owned(), Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roots(is_mac: bool) -> Roots {
+        Roots {
+            home: "/h/ann".into(),
+            config: "/h/ann/.config".into(),
+            folder: "/project".into(),
+            is_mac,
+        }
+    }
+
+    #[test]
+    fn every_client_has_a_file_and_an_entry_for_a_command() {
+        let route = Route::Command { program: "/bin/countersign".into(), args: vec!["mcp".into()] };
+        for client in Client::value_variants() {
+            assert!(client.file(Scope::User, &roots(false)).is_some(), "{client:?}");
+            let entry = client.entry(&route).expect("a command works everywhere");
+            assert!(entry.to_string().contains("/bin/countersign"), "{entry}");
+        }
+    }
+
+    #[test]
+    fn files_are_where_each_system_keeps_them() {
+        for (client, is_mac, path) in [
+            (Client::Claude, false, "/h/ann/.claude.json"),
+            (Client::VsCode, false, "/h/ann/.config/Code/User/mcp.json"),
+            (Client::VsCode, true, "/h/ann/Library/Application Support/Code/User/mcp.json"),
+            (Client::Zed, true, "/h/ann/.config/zed/settings.json"),
+        ] {
+            assert_eq!(client.file(Scope::User, &roots(is_mac)), Some(PathBuf::from(path)));
+        }
+        assert_eq!(Client::Codex.file(Scope::Project, &roots(false)), None);
+    }
+
+    #[test]
+    fn a_program_unpacked_for_one_run_is_started_by_its_launcher() {
+        for (program, command) in [
+            ("/h/ann/.cache/uv/archive-v0/x/bin/countersign", "uvx countersign"),
+            ("/h/ann/.npm/_npx/1f/node_modules/c/countersign", "npx --yes countersign"),
+            ("/usr/bin/countersign", "/usr/bin/countersign"),
+        ] {
+            let (first, rest) = launcher(Path::new(program));
+            let words: Vec<String> = std::iter::once(first).chain(rest).collect();
+            assert_eq!(words.join(" "), command);
+        }
+    }
+}
