@@ -28,6 +28,7 @@ use crate::app::{self, Purpose};
 use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
+use crate::output::progress::while_waiting;
 use crate::output::{note, plain_lines};
 use crate::source;
 use crate::telemetry::Telemetry;
@@ -72,7 +73,8 @@ impl Control {
         let source = source::load(place)?;
         source.tell_notes();
         let app = app::build(&home, &source.config, reach, Purpose::Work)?;
-        app.gateway.settled(source.config.connect_timeout).await;
+        let settled = app.gateway.settled(source.config.connect_timeout);
+        while_waiting("waiting for the servers", settled).await;
         // A gate that ends with this command has no browser sessions.
         let sessions = Arc::new(PageSessions::new(String::new()));
         let router = admin::router(app.gateway.clone(), sessions);
@@ -126,8 +128,11 @@ impl Control {
         let control = Control::open(place, reach).await?;
         let result = work(&control).await;
         if let Door::Process { gateway, telemetry, .. } = control.door {
-            gateway.drain().await;
-            telemetry.end().await;
+            let end = async {
+                gateway.drain().await;
+                telemetry.end().await;
+            };
+            while_waiting("stopping the servers", end).await;
         }
         result
     }

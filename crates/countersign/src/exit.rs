@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use domain::trust::visible;
+use serde_json::{Value, json};
+
+use crate::output;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -27,32 +30,44 @@ impl From<Exit> for ExitCode {
 
 /// The exit code of `receipt verify` and `ledger check`, as of other verifiers, if something is
 /// broken.
-pub(crate) const BROKEN: u8 = 1;
+const BROKEN: u8 = 1;
 /// The exit code of `receipt verify` and `ledger check` if nothing could be checked.
-pub(crate) const NOT_CHECKED: u8 = 2;
+const NOT_CHECKED: u8 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,
+    /// The code for programs, unless the message begins with one of its own.
+    kind: &'static str,
     /// The message; empty if everything has been reported already.
     message: String,
 }
 
 impl Failure {
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure::with_status(Exit::Input as u8, message)
+        Failure { status: Exit::Input as u8, kind: "INVALID_INPUT", message: message.into() }
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Failure {
-        Failure::with_status(Exit::Config as u8, message)
+        Failure { status: Exit::Config as u8, kind: "INVALID_CONFIG", message: message.into() }
     }
 
     pub(crate) fn call(message: impl Into<String>) -> Failure {
-        Failure::with_status(Exit::Call as u8, message)
+        Failure { status: Exit::Call as u8, kind: "CALL_FAILED", message: message.into() }
     }
 
     pub(crate) fn system(message: impl Into<String>) -> Failure {
-        Failure::with_status(Exit::System as u8, message)
+        Failure { status: Exit::System as u8, kind: "SYSTEM_FAILURE", message: message.into() }
+    }
+
+    /// A verifier found something broken.
+    pub(crate) fn broken(message: impl Into<String>) -> Failure {
+        Failure { status: BROKEN, kind: "BROKEN", message: message.into() }
+    }
+
+    /// A verifier could not check anything.
+    pub(crate) fn not_checked(message: impl Into<String>) -> Failure {
+        Failure { status: NOT_CHECKED, kind: "NOT_CHECKED", message: message.into() }
     }
 
     /// Returns the failure for a ledger that cannot be used.
@@ -62,19 +77,62 @@ impl Failure {
 
     /// Ends with the exit code of another program.
     pub(crate) fn with_status(status: u8, message: impl Into<String>) -> Failure {
-        Failure { status, message: message.into() }
+        Failure { status, kind: "FAILED", message: message.into() }
     }
 
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    pub(crate) fn report(self) -> ExitCode {
-        if !self.message.is_empty() {
-            // stderr may be closed; then the message is lost.
-            let _ = writeln!(std::io::stderr(), "countersign: {}", visible(&self.message));
-        }
+    pub(crate) fn report(self, form: ErrorForm) -> ExitCode {
+        // stderr may be closed; then the message is lost.
+        let mut stderr = std::io::stderr();
+        let _ = match form {
+            _ if self.message.is_empty() => Ok(()),
+            ErrorForm::Text => writeln!(stderr, "countersign: {}", visible(&self.message)),
+            ErrorForm::Json => writeln!(stderr, "{}", output::compact(&self.as_json())),
+        };
         ExitCode::from(self.status)
+    }
+
+    fn as_json(&self) -> Value {
+        let is_code = |code: &&str| {
+            code.contains('_') && code.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+        };
+        let (code, message) = match self.message.split_once(": ") {
+            Some((code, message)) if is_code(&code) => (code, message),
+            _ => (self.kind, self.message.as_str()),
+        };
+        json!({"error": {"code": code, "message": message}})
+    }
+}
+
+/// The form of an error on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    Text,
+    Json,
+}
+
+impl ErrorForm {
+    /// Reads the form from the program's arguments, which may be wrong otherwise: JSON if that is
+    /// the form of the output.
+    pub(crate) fn asked_for(mut words: impl Iterator<Item = String>) -> ErrorForm {
+        let is_json = |form: &str| matches!(form, "json" | "jsonl");
+        while let Some(word) = words.next() {
+            let form = match word.as_str() {
+                "--" => break,
+                "-o" | "--output" | "--format" => words.next(),
+                word => ["--output=", "--format=", "-o"]
+                    .iter()
+                    .find_map(|flag| word.strip_prefix(flag))
+                    .map(|form| form.trim_start_matches('=').to_owned()),
+            };
+            if form.as_deref().is_some_and(is_json) {
+                return ErrorForm::Json;
+            }
+        }
+        ErrorForm::Text
     }
 }
 
@@ -83,11 +141,21 @@ impl Failure {
 /// it.
 pub(crate) fn usage(mut error: clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
     hide_supervise(&mut error);
-    let _ = error.print();
     if !error.use_stderr() {
+        let _ = error.print();
         return Exit::Done.into();
     }
     let words: Vec<String> = words.collect();
+    match ErrorForm::asked_for(words.iter().cloned()) {
+        ErrorForm::Text => {
+            let _ = error.print();
+        }
+        ErrorForm::Json => {
+            let text = error.render().to_string();
+            let _ = Failure::input(text.trim_start_matches("error: ").trim_end())
+                .report(ErrorForm::Json);
+        }
+    }
     let has = |pair: [&str; 2]| words.windows(2).any(|two| two == pair);
     let is_verifying = has(["receipt", "verify"]) || has(["ledger", "check"]);
     if is_verifying { NOT_CHECKED.into() } else { Exit::Input.into() }
@@ -100,4 +168,38 @@ fn hide_supervise(error: &mut clap::Error) {
     };
     let shown = names.iter().filter(|name| *name != "supervise").cloned().collect();
     error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(shown));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_for_programs_have_a_code() {
+        for (failure, code, message) in [
+            (Failure::input("no such tool"), "INVALID_INPUT", "no such tool"),
+            (Failure::call("TOOL_BLOCKED: locked: ask"), "TOOL_BLOCKED", "locked: ask"),
+            (Failure::system("NOTE: this"), "SYSTEM_FAILURE", "NOTE: this"),
+            (Failure::broken("chain a is broken"), "BROKEN", "chain a is broken"),
+        ] {
+            let expected = json!({"error": {"code": code, "message": message}});
+            assert_eq!(failure.as_json(), expected);
+        }
+    }
+
+    #[test]
+    fn errors_have_the_form_of_the_output() {
+        for (words, form) in [
+            ("countersign tools list", ErrorForm::Text),
+            ("countersign tools list -o json", ErrorForm::Json),
+            ("countersign tools list -ojson", ErrorForm::Json),
+            ("countersign tools list --output=json --nonsense", ErrorForm::Json),
+            ("countersign run x --format jsonl", ErrorForm::Json),
+            ("countersign tools list -o yaml", ErrorForm::Text),
+            ("countersign receipt export -o json.txt", ErrorForm::Text),
+            ("countersign wrap -- server -o json", ErrorForm::Text),
+        ] {
+            assert_eq!(ErrorForm::asked_for(words.split(' ').map(str::to_owned)), form, "{words}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
-use crate::exit::{Exit, Failure};
+use crate::exit::{ErrorForm, Exit, Failure};
 
 /// The allocator of musl, which the packages are linked with, makes threads wait for each other.
 #[cfg(target_env = "musl")]
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     };
     match run(cli) {
         Ok(()) => Exit::Done.into(),
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(ErrorForm::asked_for(std::env::args())),
     }
 }
 

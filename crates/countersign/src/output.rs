@@ -1,6 +1,10 @@
 //! Output for people and programs: tables, JSON, YAML. Hidden characters in text from servers, which
 //! a terminal would obey, are shown by their code point or escaped.
 
+pub(crate) mod progress;
+mod table;
+pub(crate) mod terminal;
+
 use std::io::Write;
 
 use domain::trust::{is_hidden, visible};
@@ -11,6 +15,7 @@ use serde_json::Value;
 
 use crate::cli::Format;
 use crate::exit::Failure;
+pub(crate) use crate::output::table::table;
 
 /// Prints a value as JSON or YAML, or as the table that `table` makes of it.
 pub(crate) fn print<T: Serialize>(
@@ -140,29 +145,6 @@ pub(crate) async fn ask(question: &str) -> Result<Option<String>, Failure> {
     Ok(line.map(|line| line.trim().to_owned()))
 }
 
-/// Formats a table with columns as wide as their widest cell; the last one is not padded.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let rows: Vec<Vec<String>> =
-        std::iter::once(head.iter().map(|cell| cell.to_uppercase()).collect())
-            .chain(rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()))
-            .collect();
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..head.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let lines: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| {
-                let blanks = width - cell.chars().count();
-                format!("{cell}{}", " ".repeat(blanks))
-            });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        })
-        .collect();
-    lines.join("\n")
-}
-
 /// Formats `name: value` lines.
 pub(crate) fn fields(fields: &[(&str, String)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -267,10 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_line_up_and_hide_escapes() {
-        let rows =
-            [vec!["a".to_owned(), "x\u{1b}[1m".to_owned()], vec!["bbb".to_owned(), "y".to_owned()]];
-        assert_eq!(table(&["id", "text"], &rows), "ID   TEXT\na    x⟨U+001B⟩[1m\nbbb  y");
+    fn fields_line_up() {
         assert_eq!(fields(&[("a", "1".to_owned()), ("long", "2".to_owned())]), "a     1\nlong  2");
     }
 }

@@ -41,9 +41,10 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
+use crate::output::progress::while_waiting;
 use crate::reload::{self, Reload};
 use crate::spool::Spool;
-use crate::{source, step, workspace};
+use crate::{demo, source, step, workspace};
 
 /// Connections that the system keeps until they are accepted, as far as it is set up to. One that
 /// finds the queue full is dropped, and its client tries again only after a second.
@@ -116,7 +117,7 @@ pub(crate) async fn run_with(
     let _ = std::fs::remove_file(home.events_socket());
     serving.hear.cancel();
     let _ = tokio::join!(hearing, taking);
-    serving.drain().await;
+    while_waiting("stopping: running calls may finish", serving.drain()).await;
     app.telemetry.end().await;
     let _ = std::fs::remove_file(home.control_socket());
     result
@@ -398,7 +399,10 @@ impl Ready<'_> {
                 let link = sessions
                     .link(Timestamp::now())
                     .map_err(|refusal| Failure::system(refusal.message))?;
-                self.welcome(&link.url)
+                match self.purpose {
+                    Purpose::Demo => self.tour(&link.url),
+                    Purpose::Work => self.welcome(&link.url),
+                }
             }
         };
         let mut stdout = std::io::stdout().lock();
@@ -408,9 +412,8 @@ impl Ready<'_> {
     }
 
     fn welcome(&self, page: &str) -> String {
-        let (servers, example) = servers(self.config, self.purpose);
-        let mut program = std::env::current_exe()
-            .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
+        let (servers, example) = servers(self.config);
+        let mut program = this_program();
         if self.place.home.is_some() {
             program.push_str(&format!(" --home {}", self.home.path().display()));
         }
@@ -441,6 +444,30 @@ impl Ready<'_> {
 }
 
 impl Ready<'_> {
+    /// Returns the text of the demo, with three things to try.
+    fn tour(&self, page: &str) -> String {
+        let program = format!("{} --home {}", this_program(), self.home.path().display());
+        let mail = demo::MAIL;
+        format!(
+            "The demo of Countersign {version} is ready on {origin}. Nothing is left of it when it \
+             ends.\n\n\
+             Watch its agents (this link works once and expires after ten minutes):\n\
+             \x20 {page}\n\n\
+             Three things to try, in another terminal:\n\n\
+             \x20 1. See who changed what another agent had read:\n\
+             \x20    {program} contention\n\n\
+             \x20 2. A server changed a tool after its approval, so the tool is locked. Look at the \
+             change and decide:\n\
+             \x20    {program} upstream review {mail}\n\n\
+             \x20 3. Check the signed receipt of every call:\n\
+             \x20    {program} receipt verify\n\n\
+             Another link: {program} page\n\
+             Stop it:      Ctrl+C",
+            version = env!("CARGO_PKG_VERSION"),
+            origin = page_origin(self.config, self.address),
+        )
+    }
+
     /// Returns the token for an agent, in the words of a shell.
     fn token(&self) -> String {
         if self.config.agent_token {
@@ -449,6 +476,12 @@ impl Ready<'_> {
             "… (a token of 'countersign token create')".to_owned()
         }
     }
+}
+
+/// Returns the command that starts this program.
+fn this_program() -> String {
+    std::env::current_exe()
+        .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string())
 }
 
 /// Returns the address of the page for a browser: one of the allowed names, or the address itself
@@ -467,7 +500,7 @@ fn page_origin(config: &Config, address: SocketAddr) -> String {
 }
 
 /// Describes the servers, with a command to try them.
-fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
+fn servers(config: &Config) -> (String, &'static str) {
     let (own, found): (Vec<_>, Vec<_>) =
         config.servers.iter().partition(|server| server.origin == ServerOrigin::Own);
     let mut names: Vec<String> = own.iter().map(|server| server.name.clone()).collect();
@@ -482,10 +515,6 @@ fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
             Err(reason) => format!("no {}: {reason}", workspace::NAME),
         };
         names.push(shown);
-    }
-    if purpose == Purpose::Demo {
-        names.push("notes, clock, mail (demo servers)".to_owned());
-        example = "call tool-read --tool-name=clock:current_time";
     }
     let mut servers = names.join(", ");
     if !found.is_empty() {

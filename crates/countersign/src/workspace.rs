@@ -8,7 +8,7 @@ use domain::exposed::Names;
 use gateway::plan::Builtin;
 use tools::builtin::{OffLimits, Permissions, Workspace};
 
-pub(crate) const NAME: &str = "workspace";
+pub(crate) const NAME: &str = domain::tool::WORKSPACE;
 
 /// The root if the configuration names none.
 const CURRENT: &str = ".";

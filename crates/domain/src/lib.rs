@@ -11,6 +11,7 @@ pub mod document;
 pub mod duration;
 pub mod exposed;
 pub mod intent;
+pub mod last_words;
 pub mod ledger;
 pub mod method;
 pub mod near;

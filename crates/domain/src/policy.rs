@@ -14,7 +14,7 @@ use crate::method::SubjectItem;
 use crate::near;
 use crate::refusal::Refusal;
 use crate::schema::SchemaVerdict;
-use crate::tool::{Class, Hints, ToolName};
+use crate::tool::{Class, Hints, ToolName, WORKSPACE};
 
 pub use addressee::Addressee;
 pub use lock::{
@@ -254,9 +254,15 @@ fn with_whole_example(call: &Call<'_>, refusal: Refusal) -> Refusal {
     refusal.with_member("example", example)
 }
 
+const BUILT_IN_HINT: &str = "; the built-in tools are off when servers are configured, unless \
+                             'workspace' in the config enables them";
+
 /// Returns the refusal for a tool that does not exist or is hidden from the caller.
 pub fn not_found(tool: &ToolName, near: &[String], addressee: Addressee) -> Refusal {
     let hint = match (near, addressee) {
+        ([], Addressee::Discovery | Addressee::Person) if tool.server == WORKSPACE => {
+            BUILT_IN_HINT.to_owned()
+        }
         ([], Addressee::Discovery) => "; use retrieve_tools to find tools".to_owned(),
         ([], Addressee::Person) => "; run 'countersign tools list' to see all tools".to_owned(),
         ([], Addressee::Passthrough) => String::new(),
@@ -287,6 +293,15 @@ mod tokens;
 mod tests {
     use super::*;
     use crate::caller::{Operations, UnannotatedRule};
+
+    #[test]
+    fn a_built_in_tool_that_is_off_says_how_to_get_it() {
+        let tool = ToolName { server: WORKSPACE.to_owned(), tool: "Read".to_owned() };
+        let told = not_found(&tool, &[], Addressee::Person).message;
+        assert!(told.ends_with("unless 'workspace' in the config enables them"), "{told}");
+        let told = not_found(&tool, &["workspace:Grep".to_owned()], Addressee::Person).message;
+        assert!(told.contains("workspace:Grep"), "{told}");
+    }
 
     const UNHINTED: Hints = Hints { read_only: None, destructive: None, open_world: None };
     const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };

@@ -73,6 +73,9 @@ impl fmt::Display for Class {
     }
 }
 
+/// The server of the built-in tools.
+pub const WORKSPACE: &str = "workspace";
+
 /// `server:tool`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolName {

@@ -70,10 +70,6 @@ impl StderrTail {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    pub fn last(&self) -> Option<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
-    }
-
     /// Adds a line the child sent by another route than stderr.
     pub fn push(&self, line: String) {
         let line = match &self.edit {

@@ -27,6 +27,8 @@ use crate::{folders, output};
 struct ClientPlan {
     client: Client,
     changes: Vec<FileChange>,
+    /// A change that is made only if the user agrees to it besides.
+    offer: Option<FileChange>,
 }
 
 /// The outcome for one client, as `-o json` prints it.
@@ -152,18 +154,29 @@ fn plan(
     let after = edit::set(text, client.syntax(), client.container(), (ENTRY, &entry))
         .map_err(|fault| unreadable(&file, &fault))?;
     let mut changes = vec![FileChange { file, before, after }];
-    if args.permissions && client == Client::Claude {
-        let file = match args.scope {
-            Scope::User => roots.home.join(".claude/settings.json"),
-            Scope::Project => roots.folder.join(".claude/settings.json"),
-        };
-        let before = text_of(&file)?;
-        let text = before.as_deref().unwrap_or_default();
-        let after = edit::extend_lists(text, "permissions", &client::claude_permissions())
-            .map_err(|fault| unreadable(&file, &fault))?;
-        changes.push(FileChange { file, before, after });
+    let mut offer = None;
+    if client == Client::Claude {
+        if args.permissions {
+            changes.push(permissions(args.scope, roots)?);
+        } else if !args.yes && !args.dry_run {
+            // Not worth refusing the client for.
+            offer = permissions(args.scope, roots).ok().filter(|change| !change.is_empty());
+        }
     }
-    Ok(ClientPlan { client, changes })
+    Ok(ClientPlan { client, changes, offer })
+}
+
+/// Returns the change that lets Claude Code call what only reads without asking.
+fn permissions(scope: Scope, roots: &Roots) -> Result<FileChange, Failure> {
+    let file = match scope {
+        Scope::User => roots.home.join(".claude/settings.json"),
+        Scope::Project => roots.folder.join(".claude/settings.json"),
+    };
+    let before = text_of(&file)?;
+    let text = before.as_deref().unwrap_or_default();
+    let after = edit::extend_lists(text, "permissions", &client::claude_permissions())
+        .map_err(|fault| unreadable(&file, &fault))?;
+    Ok(FileChange { file, before, after })
 }
 
 fn unreadable(file: &Path, EditFault(fault): &EditFault) -> Failure {
@@ -211,7 +224,30 @@ async fn settle(
         journal.make(&done.client, change, Vec::new())?;
     }
     done.status = "connected";
+    if let Some(offer) = &plan.offer {
+        settle_offer(journal, offer, &mut done, args.output).await?;
+    }
     Ok(done)
+}
+
+async fn settle_offer(
+    journal: &mut Journal,
+    offer: &FileChange,
+    done: &mut ConnectedClient,
+    format: Format,
+) -> Result<(), Failure> {
+    let difference = shown(offer);
+    if format == Format::Table {
+        output::line(&difference.join("\n"))?;
+    }
+    let question = "let it call what only reads without asking, and ask for the rest?";
+    // The client is connected whatever the answer.
+    if is_agreed(question).await.unwrap_or(false) {
+        journal.make(&done.client, offer, Vec::new())?;
+        done.files.push(offer.file.clone());
+        done.difference.extend(difference);
+    }
+    Ok(())
 }
 
 async fn is_agreed(question: &str) -> Result<bool, Failure> {
@@ -265,12 +301,10 @@ async fn undo(home: &Home, args: &Connect) -> Result<Vec<ConnectedClient>, Failu
         }
         let now = text_of(&change.file)?;
         let written = text_of(&change.after)?;
+        let before = change.before.as_deref().map(text_of).transpose()?.flatten();
         let restored = match (&now, &written) {
-            (Some(now), Some(written)) if now == written => {
-                let before = change.before.as_deref().map(text_of).transpose()?.flatten();
-                Some(before)
-            }
-            (Some(now), _) => without_entry(&change.client, now)?.map(Some),
+            (Some(now), Some(written)) if now == written => Some(before),
+            (Some(now), _) => merged(&change.client, now, before.as_deref()).map(Some),
             (None, _) => None,
         };
         let entry = done.entry(change.client.clone()).or_insert_with(|| ConnectedClient {
@@ -306,17 +340,24 @@ async fn undo(home: &Home, args: &Connect) -> Result<Vec<ConnectedClient>, Failu
     Ok(done.into_values().collect())
 }
 
-/// Returns the text without our entry, for a client that rewrites its file all the time.
-fn without_entry(client: &str, text: &str) -> Result<Option<String>, Failure> {
+/// Returns the text without our entry and with the servers it had before, for a client that
+/// rewrites its file all the time.
+fn merged(client: &str, now: &str, before: Option<&str>) -> Option<String> {
     use clap::ValueEnum;
-    let Some(client) =
-        Client::from_str(client, false).ok().filter(|client| client.rewrites_its_file())
-    else {
-        return Ok(None);
-    };
-    let left = edit::remove(text, client.syntax(), client.container(), ENTRY).ok();
+    let client = Client::from_str(client, false).ok()?;
+    let (syntax, container) = (client.syntax(), client.container());
+    let mut text = edit::remove(now, syntax, container, ENTRY).ok()?;
     // Another file of the client does not have the entry.
-    Ok(left.filter(|left| left != text))
+    if !client.rewrites_its_file() || text == now {
+        return None;
+    }
+    let there = edit::servers(&text, syntax, container).ok()?;
+    for (name, server) in edit::servers(before.unwrap_or_default(), syntax, container).ok()? {
+        if name != ENTRY && !there.contains_key(&name) {
+            text = edit::set(&text, syntax, container, (&name, &server)).ok()?;
+        }
+    }
+    Some(text)
 }
 
 fn report(format: Format, done: &[ConnectedClient]) -> Result<(), Failure> {

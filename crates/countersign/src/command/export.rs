@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 
 use crate::control::{Control, lost};
 use crate::exit::Failure;
+use crate::output::progress::while_waiting;
 use crate::output::{self, Audience};
 
 pub(super) async fn to(control: &Control, path: &str, file: Option<&Path>) -> Result<(), Failure> {
@@ -19,7 +20,7 @@ pub(super) async fn to(control: &Control, path: &str, file: Option<&Path>) -> Re
         None => pour(body, output::write).await,
         Some(file) => {
             let mut output = Output::create(file)?;
-            pour(body, |bytes| output.write(bytes)).await?;
+            while_waiting("exporting", pour(body, |bytes| output.write(bytes))).await?;
             output.finish()
         }
     }

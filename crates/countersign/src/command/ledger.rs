@@ -2,7 +2,6 @@
 
 mod check;
 mod head;
-mod progress;
 mod repair;
 
 use crate::cli::{Ledger, Locations};

@@ -1,8 +1,6 @@
 //! Reviews and approvals: warnings first, then the changes; an approval names the fingerprints of
 //! what was read. The gate has made hidden characters visible; a terminal also gets colours.
 
-use std::io::IsTerminal;
-
 use admin::view::{
     ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, ErrorAnswer, ItemChoice, ReviewItem,
     ServerItems, ServerReviewEntry, TextWarning, ToolEntry,
@@ -13,6 +11,7 @@ use serde_json::Value;
 
 use crate::control::{Control, encode, successful, words};
 use crate::exit::Failure;
+use crate::output::terminal::Terminal;
 use crate::output::{self, plain, plain_lines};
 
 const RED: &str = "\u{1b}[31m";
@@ -89,11 +88,10 @@ fn changed(change: Option<&str>, warnings: &[TextWarning], diff: Option<&[DiffLi
         Some(_) => "changed since approval",
         None => return format!("{warnings}unchanged since approval"),
     };
-    format!("{warnings}{head}\n\n{}", difference(diff.unwrap_or_default(), is_coloured()))
-}
-
-fn is_coloured() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    format!(
+        "{warnings}{head}\n\n{}",
+        difference(diff.unwrap_or_default(), Terminal::stdout().has_colour)
+    )
 }
 
 /// Formats a pending item for its reviewer.
@@ -135,7 +133,7 @@ pub(super) fn server(review: &ServerReviewEntry) -> String {
         text += &format!(": {reason}");
     }
     let definition = match &review.diff {
-        Some(diff) => difference(diff, is_coloured()),
+        Some(diff) => difference(diff, Terminal::stdout().has_colour),
         None => plain_lines(&review.visible),
     };
     text += &format!("\n\n{definition}\n");

@@ -9,6 +9,7 @@ mod faults;
 mod servers;
 pub(crate) mod stage;
 mod versions;
+mod walk;
 
 use serde_json::{Value, json};
 use testkit::foreign;

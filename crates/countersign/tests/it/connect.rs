@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::program::{countersign, run, stderr, stdout};
+use testkit::program::{countersign, program, run, stderr, stdout};
+use tokio::io::AsyncWriteExt;
 
 /// Each client with its file, the text in it, and the text that `connect` makes of it.
 /// `{PROGRAM}` stands for the program under test.
@@ -141,15 +143,66 @@ async fn an_edited_file_is_not_overwritten_by_undo() {
 #[tokio::test]
 async fn what_claude_code_wrote_since_survives_an_undo() {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), ".claude.json", "{\n  \"numStartups\": 3\n}\n");
-    connect(dir.path(), &["claude", "--yes"]).await;
-    let since =
-        read(dir.path(), ".claude.json").replace("\"numStartups\": 3", "\"numStartups\": 4");
+    let time = json!({"command": "uvx", "args": ["mcp-server-time"]});
+    let before = json!({"numStartups": 3, "mcpServers": {"time": time}});
+    write(dir.path(), ".claude.json", &format!("{before:#}\n"));
+    connect(dir.path(), &["claude", "--import", "--replace", "--yes"]).await;
+    let since = read(dir.path(), ".claude.json");
+    assert!(!since.contains("mcp-server-time"), "{since}");
+    let since = since.replace("\"numStartups\": 3", "\"numStartups\": 4");
     write(dir.path(), ".claude.json", &since);
     connect(dir.path(), &["claude", "--undo"]).await;
     let left: Value = serde_json::from_str(&read(dir.path(), ".claude.json")).unwrap();
     assert_eq!(left["numStartups"], 4);
-    assert_eq!(left["mcpServers"].get("countersign"), None);
+    assert_eq!(left["mcpServers"], json!({"time": time}));
+}
+
+/// Runs `connect claude` for a person who types these answers.
+async fn answered(dir: &Path, answers: &str) {
+    let mut child = program(dir)
+        .args(["connect", "claude"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).await.unwrap();
+    assert!(child.wait().await.unwrap().success(), "{answers:?}");
+}
+
+#[tokio::test]
+async fn permissions_are_offered_to_a_person() {
+    for (answers, is_wanted) in [("y\nn\n", false), ("y\n", false), ("y\ny\n", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        answered(dir.path(), answers).await;
+        assert!(read(dir.path(), ".claude.json").contains("countersign"), "{answers:?}");
+        let settings = read(dir.path(), ".claude/settings.json");
+        assert_eq!(settings.contains("mcp__countersign__call_tool_read"), is_wanted, "{answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn edited_permissions_are_left_alone_by_undo() {
+    let dir = tempfile::tempdir().unwrap();
+    connect(dir.path(), &["claude", "--permissions", "--yes"]).await;
+    let edited =
+        read(dir.path(), ".claude/settings.json").replace("\"allow\"", "\"deny\": [], \"allow\"");
+    write(dir.path(), ".claude/settings.json", &edited);
+    let output = run(dir.path(), ["connect", "--undo"]).await;
+    assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
+    assert_eq!(read(dir.path(), ".claude/settings.json"), edited);
+    assert!(!read(dir.path(), ".claude.json").contains("countersign"));
+}
+
+#[tokio::test]
+async fn a_client_keeps_its_servers_if_the_gate_cannot_take_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = r#"{"mcpServers": {"time": {"command": "uvx"}}}"#;
+    write(dir.path(), ".cursor/mcp.json", client);
+    write(dir.path(), "xdg-config/countersign/config.json", "{ not a config");
+    let output = run(dir.path(), ["connect", "cursor", "--import", "--replace", "--yes"]).await;
+    assert!(!output.status.success(), "{}", stdout(&output));
+    assert_eq!(read(dir.path(), ".cursor/mcp.json"), client);
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ mod ledger_losses;
 mod linked;
 mod lists;
 mod locks;
+mod manners;
 mod matrix;
 mod mcp_serve;
 mod metrics;

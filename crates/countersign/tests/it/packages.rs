@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use testkit::foreign;
 use testkit::program::countersign;
+use testkit::run::{is_long_or_skipped, skipped};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -41,20 +42,30 @@ fn check_version(program: &Path) {
     assert_eq!(version, format!("countersign {}\n", env!("CARGO_PKG_VERSION")));
 }
 
+/// Packs the program under test as a wheel and installs that; returns the installed program.
+pub(crate) fn installed_wheel(dir: &Path) -> PathBuf {
+    install_wheel(&pack(dir), dir)
+}
+
+fn install_wheel(out: &Path, dir: &Path) -> PathBuf {
+    let python = dir.join("python");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&python));
+    let pip = python.join("bin/pip");
+    run(Command::new(pip).args(["install", "--quiet", "--no-index"]).arg(file(out, ".whl")));
+    let program = python.join("bin/countersign");
+    check_version(&program);
+    program
+}
+
+/// The wheel is installed where a new user's first hour is walked.
 #[test]
-fn every_package_installs_the_program() {
+fn every_other_package_installs_the_program() {
     if !foreign::are_here_or_skipped() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let out = pack(dir.path());
     run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(&out));
-
-    let python = dir.path().join("python");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&python));
-    let pip = python.join("bin/pip");
-    run(Command::new(pip).args(["install", "--quiet", "--no-index"]).arg(file(&out, ".whl")));
-    check_version(&python.join("bin/countersign"));
 
     let prefix = dir.path().join("npm");
     let mut install = Command::new("npm");
@@ -78,6 +89,27 @@ fn every_package_installs_the_program() {
     run(Command::new("tar").arg("-xzf").arg(file(&out, ".tar.gz")).arg("-C").arg(dir.path()));
     let unpacked = file(dir.path(), "-linux-x86_64");
     check_version(&unpacked.join("bin/countersign"));
+}
+
+/// Builds the program as it is released, which takes minutes.
+#[test]
+fn long_the_release_packages_are_static_and_installed() {
+    if !is_long_or_skipped() {
+        return;
+    }
+    let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let sysroot = run(Command::new("rustc").args(["--print", "sysroot"]));
+    if !Path::new(sysroot.trim()).join("lib/rustlib").join(&musl).exists() {
+        skipped(&format!("needs the Rust target {musl}"));
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("packages");
+    run(Command::new(root().join("package")).arg(&out).current_dir(root()));
+    let program = install_wheel(&out, dir.path());
+    let headers = run(Command::new("readelf").arg("--program-headers").arg(&program));
+    assert!(!headers.contains("INTERP"), "it needs no loader: {headers}");
+    eprintln!("the released program has {} bytes", fs::metadata(&program).unwrap().len());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use axum::Router;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,6 +14,7 @@ use testkit::program::{command, program};
 use testkit::upstream::{ended, pids, scripted};
 use testkit::wait::eventually;
 use testkit::wire::Wire;
+use tokio::net::TcpListener;
 
 use crate::foreign::servers;
 use crate::ledger::{record, records, records_when, whole_chains};
@@ -147,6 +149,30 @@ async fn compare_real(name: &str, dir: &Path, entry: &Value, calls: &[(&str, Val
     wrap.ended().await;
 }
 
+/// Serves a text over HTTP; returns its address.
+async fn page(text: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(move || async move { text });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}/page")
+}
+
+/// They are for the client's own user interface, which is on this side of the gate.
+#[tokio::test]
+async fn tools_for_apps_pass() {
+    let dir = TempDir::new().unwrap();
+    let tools = json!([{"name": "refresh", "_meta": {"ui": {"visibility": ["app"]}}}]);
+    let mut wire = wrapped(dir.path(), "s", &words(&scripted(dir.path(), "s", &tools)));
+    wire.greet().await;
+    wire.say(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#).await;
+    let list: Value = serde_json::from_str(&wire.answer("list").await).unwrap();
+    assert_eq!(list["result"]["tools"][0]["name"], "refresh");
+    let called = wire.call("call", "refresh", json!({})).await;
+    assert_eq!(called["result"]["content"][0]["type"], "text", "{called}");
+    assert_ne!(called["result"]["isError"], true, "{called}");
+}
+
 #[tokio::test]
 async fn real_servers_answer_as_they_do_without_the_gate() {
     if !foreign::are_here_or_skipped() {
@@ -166,7 +192,13 @@ async fn real_servers_answer_as_they_do_without_the_gate() {
         ("read_text_file", json!({"path": dir.join("config.json")})),
     ];
     compare_real("fs", dir, &filesystem, &calls).await;
-    let found = records_when(&home, |records| records.len() == 5).await;
+    let thought = json!({"thought": "first", "thoughtNumber": 1, "totalThoughts": 1,
+        "nextThoughtNeeded": false});
+    let calls = [("sequentialthinking", thought)];
+    compare_real("thinking", dir, &servers::sequential_thinking(), &calls).await;
+    let calls = [("fetch", json!({"url": page("a page on loopback").await, "raw": true}))];
+    compare_real("fetch", dir, &servers::fetch(), &calls).await;
+    let found = records_when(&home, |records| records.len() == 7).await;
     let fs: Vec<&Value> = found.iter().filter(|record| record["server"] == "fs").collect();
     assert_eq!(fs.len(), 3);
     for (record, (class, status)) in

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::keys::ADDRESSES;
 use super::secret;
 use super::template::ConfigTemplate;
 
@@ -36,8 +37,10 @@ pub fn divide(entry: &Value) -> DividedServer {
             take(arg, secrets, |text| text != shown);
         }
     }
-    if let Some(url) = open.get_mut("url") {
-        take(url, secrets, |text| text != secret::url(text));
+    for name in ADDRESSES {
+        if let Some(url) = open.get_mut(name) {
+            take(url, secrets, |text| text != secret::url(text));
+        }
     }
     divided
 }
@@ -114,6 +117,11 @@ mod tests {
                 json!({"url": "https://me:pw@h/mcp", "headers": {"X-A": "b"}}),
                 json!({"url": {"secret": 1}, "headers": {"X-A": {"secret": 0}}}),
                 vec!["b", "https://me:pw@h/mcp"],
+            ),
+            (
+                json!({"httpUrl": "https://h/mcp?token=pw"}),
+                json!({"httpUrl": {"secret": 0}}),
+                vec!["https://h/mcp?token=pw"],
             ),
             (json!({"url": "https://h/mcp"}), json!({"url": "https://h/mcp"}), vec![]),
         ] {

@@ -1,6 +1,7 @@
 //! Every key of the configuration, declared once: the reader checks names, kinds and ranges against
 //! these tables, and `docs/config.md` is generated from them.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::{
@@ -12,12 +13,36 @@ const NOT_YET: &[&str] = &["store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, but has no effect in this version";
 
+/// The name that Gemini CLI gives to an address whose transport is not HTTP+SSE.
+pub(super) const HTTP_ADDRESS: &str = "httpUrl";
+
+/// The members of a server that hold an address.
+pub(super) const ADDRESSES: [&str; 3] = ["url", HTTP_ADDRESS, "serverUrl"];
+
 pub(super) struct Table {
     /// The path of the object, with `<name>` for any name; empty for the whole file.
     pub(super) path: &'static str,
     pub(super) keys: &'static [Key],
     /// Keys that other clients write, with their treatment.
-    pub(super) foreign: &'static [(&'static str, &'static str)],
+    pub(super) foreign: &'static [(&'static str, Fate)],
+}
+
+/// The treatment of a key that other clients write.
+#[derive(Clone, Copy)]
+pub(super) enum Fate {
+    /// Means the same as keys of ours.
+    ReadAs(&'static str),
+    /// Has no effect, for this reason; a note says so.
+    Ignored(&'static str),
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::ReadAs(ours) => write!(f, "read as {ours}"),
+            Fate::Ignored(reason) => write!(f, "ignored: {reason}"),
+        }
+    }
 }
 
 pub(super) struct Key {
@@ -73,7 +98,7 @@ impl Table {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    pub(super) fn foreign(&self, name: &str) -> Option<&'static str> {
+    pub(super) fn foreign(&self, name: &str) -> Option<Fate> {
         self.foreign.iter().find(|(key, _)| *key == name).map(|(_, fate)| *fate)
     }
 
@@ -270,20 +295,22 @@ pub(super) static SECRETS: Table = Table {
 pub(super) static SERVER: Table = Table {
     path: "mcpServers.<name>",
     foreign: &[
-        ("type", "read as 'transport'"),
-        ("disabled", "read as the opposite of 'enabled'"),
-        ("autoApprove", "ignored: tools are approved in Countersign (see 'auto_approve')"),
-        ("alwaysAllow", "ignored: tools are approved in Countersign (see 'auto_approve')"),
-        ("trust", "ignored: tools are approved in Countersign (see 'auto_approve')"),
-        ("timeout", "ignored: clients differ on its unit; use 'call_timeout'"),
-        ("envFile", "ignored: Countersign reads no env file; put the variables in 'env'"),
-        ("description", "ignored: display only"),
-        ("title", "ignored: display only"),
-        ("icon", "ignored: display only"),
-        ("tags", "ignored: display only"),
-        ("version", "ignored: metadata of a client's gallery"),
-        ("gallery", "ignored: metadata of a client's gallery"),
-        ("dev", "ignored: setting of a client's development mode"),
+        ("type", Fate::ReadAs("'transport'")),
+        ("httpUrl", Fate::ReadAs("'url' with transport \"http\"")),
+        ("serverUrl", Fate::ReadAs("'url'")),
+        ("disabled", Fate::ReadAs("the opposite of 'enabled'")),
+        ("autoApprove", Fate::Ignored("tools are approved in Countersign (see 'auto_approve')")),
+        ("alwaysAllow", Fate::Ignored("tools are approved in Countersign (see 'auto_approve')")),
+        ("trust", Fate::Ignored("tools are approved in Countersign (see 'auto_approve')")),
+        ("timeout", Fate::Ignored("clients differ on its unit; use 'call_timeout'")),
+        ("envFile", Fate::Ignored("Countersign reads no env file; put the variables in 'env'")),
+        ("description", Fate::Ignored("display only")),
+        ("title", Fate::Ignored("display only")),
+        ("icon", Fate::Ignored("display only")),
+        ("tags", Fate::Ignored("display only")),
+        ("version", Fate::Ignored("metadata of a client's gallery")),
+        ("gallery", Fate::Ignored("metadata of a client's gallery")),
+        ("dev", Fate::Ignored("setting of a client's development mode")),
     ],
     keys: &[
         reconnect(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue};
 use domain::catalog::ListedResource;
 use domain::config::{ConfigTemplate, Withheld};
+use domain::last_words::LastWords;
 use domain::tool::DefinitionExcess;
 use domain::trust::ItemKind;
 use domain::upstream::UpstreamFailure;
@@ -314,14 +315,17 @@ impl Attachment {
         }
     }
 
-    /// Adds why the connection was lost; a child's exit status and last output say more than an
-    /// EOF.
+    /// Adds why the connection was lost; a child's exit status and what it wrote to stderr
+    /// say more than an EOF.
     async fn explain(&mut self, failure: UpstreamFailure) -> UpstreamFailure {
         let Attachment::Process(child) = self else {
             return failure;
         };
         let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, child.process.exited()).await;
-        let last_words = child.stderr.last().or(failure.said);
+        let lines = child.stderr.lines();
+        let last_words = LastWords::of(lines.iter().map(String::as_str), 1);
+        let last_words = last_words.lines().first().map(|line| (*line).to_owned());
+        let last_words = last_words.or(failure.said);
         let reason = match exited {
             Ok(Some(status)) => format!("the process exited ({status})"),
             Ok(None) | Err(_) => failure.reason,

@@ -1,58 +1,21 @@
-//! The lines of a program's stderr that say why it failed. Node and others print a stack after the
-//! message, so the last lines alone say little.
+//! A failure in the words of the program that failed.
+
+use domain::last_words::LastWords;
 
 /// Lines that a failure quotes.
 const QUOTED_LINES_MAX: usize = 5;
 
-/// Parts of lines that name an error, in lower case.
-const CLUES: [&str; 14] = [
-    "error",
-    "exception",
-    "fatal",
-    "panic",
-    "fail",
-    "cannot",
-    "can't",
-    "could not",
-    "denied",
-    "not found",
-    "no such",
-    "invalid",
-    "unknown",
-    "refused",
-];
-
-/// Adds what stderr says about the failure: the first lines that look like an error, otherwise the
-/// last lines.
+/// Adds what stderr says about the failure.
 pub(super) fn with_last_words(message: String, stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| is_telling(line)).collect();
-    let (words, quoted) = match lines.iter().position(|line| is_error(line)) {
-        Some(first) => ("stderr", &lines[first..lines.len().min(first + QUOTED_LINES_MAX)]),
-        None => ("last lines of stderr", &lines[lines.len().saturating_sub(QUOTED_LINES_MAX)..]),
+    let last_words = LastWords::of(stderr.lines(), QUOTED_LINES_MAX);
+    let origin = match &last_words {
+        LastWords::Error(_) => "stderr",
+        LastWords::Ending(_) => "last lines of stderr",
     };
-    match quoted {
+    match last_words.lines() {
         [] => message,
-        quoted => format!("{message}; {words}: {}", quoted.join(" | ")),
+        quoted => format!("{message}; {origin}: {}", quoted.join(" | ")),
     }
-}
-
-/// Leaves out empty lines, frames of a stack, marks below a line of code, and our own on omitted
-/// lines.
-fn is_telling(line: &str) -> bool {
-    let is_mark = line.chars().all(|c| matches!(c, '^' | '~' | '-' | '{' | '}' | ' '));
-    !is_mark && !line.starts_with("at ") && !line.starts_with('…') && !is_place(line)
-}
-
-/// Reports whether a line is a mere position in a file, such as `node:internal/modules:1215`.
-fn is_place(line: &str) -> bool {
-    let (_, number) = line.rsplit_once(':').unwrap_or_default();
-    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()) && !line.contains(' ')
-}
-
-fn is_error(line: &str) -> bool {
-    let lower = line.to_lowercase();
-    // Node shows this line of code above the message.
-    !lower.starts_with("throw ") && CLUES.iter().any(|clue| lower.contains(clue))
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use serde::Serialize;
 use store::read::{AuditSource, LedgerPlace, Reader, SIGNING_TIME_MAX};
 use store::survey::{self, FileState, JournalState, Survey};
 
-use super::progress::Progress;
 use crate::cli::{Format, Locations};
 use crate::command::keys;
-use crate::exit::{BROKEN, Failure, NOT_CHECKED};
+use crate::exit::Failure;
 use crate::home::Home;
+use crate::output::progress::Progress;
 use crate::output::{self, fields};
 
 /// The result of a check.
@@ -61,7 +61,7 @@ pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure
     let home = Home::of(place)?;
     if !home.path().is_dir() {
         let words = format!("the home '{}' does not exist", home.path().display());
-        return Err(Failure::with_status(NOT_CHECKED, words));
+        return Err(Failure::not_checked(words));
     }
     let checking = tokio::task::spawn_blocking(move || check(&home));
     let report = checking
@@ -70,8 +70,8 @@ pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure
     output::print(format, &report, shown)?;
     match report.faults.len() {
         0 => Ok(()),
-        1 => Err(Failure::with_status(BROKEN, "the ledger has a fault")),
-        count => Err(Failure::with_status(BROKEN, format!("the ledger has {count} faults"))),
+        1 => Err(Failure::broken("the ledger has a fault")),
+        count => Err(Failure::broken(format!("the ledger has {count} faults"))),
     }
 }
 

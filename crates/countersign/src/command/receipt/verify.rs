@@ -3,9 +3,8 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use admin::view::{ChainReport, LedgerReport};
 use receipt::PublicKey;
@@ -21,15 +20,13 @@ use crate::cli::{Locations, Verify};
 use crate::command::export::with_ending;
 use crate::command::keys;
 use crate::control::Control;
-use crate::exit::{BROKEN, Failure, NOT_CHECKED};
+use crate::exit::Failure;
 use crate::home::Home;
+use crate::output::progress::Progress;
 use crate::output::{self, note, table};
 
 /// The maximum size of one line of an export: ten times the size limit of a receipt.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// The time after which progress is shown.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
@@ -55,7 +52,7 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
     })?;
     match broken {
         None => Ok(()),
-        Some(words) => Err(Failure::with_status(BROKEN, words)),
+        Some(words) => Err(Failure::broken(words)),
     }
 }
 
@@ -85,7 +82,7 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
             "ledger '{}' does not exist yet: nothing has been recorded in this home",
             file.display()
         );
-        return Err(Failure::with_status(NOT_CHECKED, words));
+        return Err(Failure::not_checked(words));
     }
     let args = std::sync::Arc::new(args);
     let mut patience = Some(SIGNING_TIME_MAX);
@@ -130,12 +127,11 @@ fn of_ledger(
         Some(file) => keys::in_file(file).map_err(unchecked)?,
         None => keys::in_home(home).map_err(unchecked)?.into_iter().map(|(_, key)| key).collect(),
     };
-    let fail = |error: store::StoreError| {
-        Failure::with_status(NOT_CHECKED, format!("'{}': {error}", file.display()))
-    };
+    let fail =
+        |error: store::StoreError| Failure::not_checked(format!("'{}': {error}", file.display()));
     let reader = Reader::open(file).map_err(fail)?;
     let mut audit = audit(known.clone(), args)?;
-    let mut progress = Progress::default();
+    let mut progress = Progress::new("receipts verified", None);
     reader.audit(&mut audit, AuditSource::on_all_cores(place), || progress.tick()).map_err(fail)?;
     progress.end();
     let mut overview = Overview::default();
@@ -147,7 +143,7 @@ fn of_ledger(
 /// Verifies an export: one receipt a line, in any order of chains.
 fn of_export(args: &Verify, file: &Path) -> Result<Verified, Failure> {
     let fail = |error: &dyn std::fmt::Display| {
-        Failure::with_status(NOT_CHECKED, format!("cannot verify '{}': {error}", file.display()))
+        Failure::not_checked(format!("cannot verify '{}': {error}", file.display()))
     };
     let mut lines = BufReader::new(File::open(file).map_err(|error| fail(&error))?);
     let start = lines.fill_buf().map_err(|error| fail(&error))?;
@@ -156,7 +152,8 @@ fn of_export(args: &Verify, file: &Path) -> Result<Verified, Failure> {
     }
     let known = export_keys(args, file)?;
     let mut audit = audit(known.clone(), args)?;
-    let (mut progress, mut overview) = (Progress::default(), Overview::default());
+    let (mut progress, mut overview) =
+        (Progress::new("receipts verified", None), Overview::default());
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -221,14 +218,14 @@ fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
     };
     keys::in_file(&path).map_err(|failure| {
         let words = format!("{}; pass a file of public keys with --public-key", failure.message());
-        Failure::with_status(NOT_CHECKED, words)
+        Failure::not_checked(words)
     })
 }
 
 fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
     Audit::new(trusted, args.chain.clone(), AuditDetail::Chains).ok_or_else(|| {
         let words = "no public key to verify with: pass one with --public-key";
-        Failure::with_status(NOT_CHECKED, words)
+        Failure::not_checked(words)
     })
 }
 
@@ -241,9 +238,8 @@ fn require_head(audit: &mut Audit, args: &Verify) -> Result<(), Failure> {
         audit.require("--head", head);
         return Ok(());
     }
-    let line: HeadLine = head
-        .parse()
-        .map_err(|error| Failure::with_status(NOT_CHECKED, format!("--head: {error}")))?;
+    let line: HeadLine =
+        head.parse().map_err(|error| Failure::not_checked(format!("--head: {error}")))?;
     audit.require_digest(line.digest, Some(line.count));
     Ok(())
 }
@@ -254,7 +250,7 @@ fn finish(
     file: &Path,
     ended: impl FnOnce(Audit, ChainExpectation) -> AuditOutcome,
 ) -> Result<Vec<Report>, Failure> {
-    let fail = |words: String| Err(Failure::with_status(NOT_CHECKED, words));
+    let fail = |words: String| Err(Failure::not_checked(words));
     let expected =
         ChainExpectation { length: args.expect_length, final_hash: args.expect_final_hash };
     if let Some(chain) = args.chain.as_ref().filter(|_| audit.is_empty()) {
@@ -335,7 +331,7 @@ fn broken(reports: &[Report]) -> Option<String> {
 }
 
 fn unchecked(failure: Failure) -> Failure {
-    Failure::with_status(NOT_CHECKED, failure.message())
+    Failure::not_checked(failure.message())
 }
 
 async fn off_thread<T: Send + 'static>(
@@ -343,42 +339,4 @@ async fn off_thread<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let ended = tokio::task::spawn_blocking(work).await;
     ended.map_err(|error| Failure::system(format!("verification stopped early: {error}")))?
-}
-
-/// The progress of a long verification, shown on a terminal.
-struct Progress {
-    began: Instant,
-    told: Duration,
-    count: u64,
-    is_watched: bool,
-}
-
-impl Default for Progress {
-    fn default() -> Progress {
-        let is_watched = std::io::stderr().is_terminal();
-        Progress { began: Instant::now(), told: Duration::ZERO, count: 0, is_watched }
-    }
-}
-
-impl Progress {
-    fn tick(&mut self) {
-        self.count += 1;
-        let lasted = self.began.elapsed();
-        if self.is_watched && lasted > self.told + PATIENCE {
-            self.told = lasted;
-            eprint_same_line(&format!("{} receipts verified", self.count));
-        }
-    }
-
-    fn end(&self) {
-        if self.told > Duration::ZERO {
-            eprint_same_line("");
-        }
-    }
-}
-
-/// Overwrites the current line on stderr.
-fn eprint_same_line(text: &str) {
-    use std::io::Write;
-    let _ = write!(std::io::stderr(), "\r\u{1b}[K{text}");
 }

@@ -65,9 +65,9 @@ pub(crate) fn time() -> Value {
            "args": ["--local-timezone", "UTC"]})
 }
 
-/// A server that is only listed: its tool would need a network.
 pub(crate) fn fetch() -> Value {
-    json!({"command": foreign::program("python-mcp2/bin/mcp-server-fetch")})
+    json!({"command": foreign::program("python-mcp2/bin/mcp-server-fetch"),
+           "args": ["--ignore-robots-txt"]})
 }
 
 pub(crate) fn sequential_thinking() -> Value {

@@ -74,7 +74,7 @@ fn server_value(key: &str) -> Value {
         "env" => json!({"LD_PRELOAD": "/evil.so"}),
         "inherit_env" => json!(true),
         "cwd" => json!("/evil"),
-        "url" => json!("https://evil.example/mcp"),
+        "url" | "httpUrl" | "serverUrl" => json!("https://evil.example/mcp"),
         "headers" => json!({"X": "y"}),
         "transport" | "type" => json!("stdio"),
         "enabled" => json!(false),

@@ -6,16 +6,15 @@ use super::super::{Config, ProfileConfig, ServerOrigin, keys};
 use super::report::Report;
 use super::scalar::did_you_mean;
 use super::section::check_name;
-use super::server::RESERVED_NAME;
 use super::table::{Section, entries};
 use crate::document::{Member, Node, shown};
-use crate::tool::ToolName;
+use crate::tool::{ToolName, WORKSPACE};
 
 /// Returns the names that a profile can refer to: servers, plugins and the built-in tools.
 pub(super) fn known(config: &Config) -> BTreeSet<&str> {
     let servers = config.servers.iter().map(|server| server.name.as_str());
     let plugins = config.plugins.iter().map(|plugin| plugin.name.as_str());
-    servers.chain(plugins).chain([RESERVED_NAME]).collect()
+    servers.chain(plugins).chain([WORKSPACE]).collect()
 }
 
 pub(super) fn all(

@@ -10,13 +10,22 @@ use super::report::Report;
 use super::table::{Section, entries, give, set};
 use super::{scalar, targets, transport};
 use crate::document::{Content, Location, Node, shown};
-
-/// The server name of the built-in tools.
-pub(super) const RESERVED_NAME: &str = "workspace";
+use crate::tool::WORKSPACE;
 
 /// Members that describe the connection to a server; an entry with one of them must be complete.
-const REACHING: [&str; 9] =
-    ["command", "args", "env", "inherit_env", "cwd", "url", "headers", "transport", "type"];
+const REACHING: [&str; 11] = [
+    "command",
+    "args",
+    "env",
+    "inherit_env",
+    "cwd",
+    "url",
+    "httpUrl",
+    "serverUrl",
+    "headers",
+    "transport",
+    "type",
+];
 
 /// Each server is a process or a connection with its own tasks.
 pub(super) const SERVERS_MAX: usize = 1_000;
@@ -84,7 +93,7 @@ fn listed(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option
 fn check_name(name: &str, location: &Location, report: &mut Report) {
     if let Some(fault) = scalar::name_fault(name) {
         report.fault(location, fault);
-    } else if name == RESERVED_NAME {
+    } else if name == WORKSPACE {
         let fault = "this name is reserved for the built-in tools; choose another";
         report.fault(location, fault);
     }
@@ -150,7 +159,8 @@ pub(super) fn narrowing(
     listen: SocketAddr,
     report: &mut Report,
 ) -> ToolRules {
-    if members.get("command").is_some() || members.get("url").is_some() {
+    let reaches = |name: &&str| members.get(name).is_some();
+    if reaches(&"command") || keys::ADDRESSES.iter().any(reaches) {
         transport::read(members, listen, report);
     }
     let mut server = ServerConfig::new("", Transport::stdio(""));

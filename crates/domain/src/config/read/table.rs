@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::super::keys::{Kind, NOT_YET_NOTE, Table};
+use super::super::keys::{Fate, Kind, NOT_YET_NOTE, Table};
 use super::report::Report;
 use super::scalar;
 use crate::document::{Location, Member, Node};
@@ -103,7 +103,9 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Me
 /// Reports whether the table has the key; adds notes on keys that are foreign or not yet in effect.
 fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
     if let Some(fate) = table.foreign(entry.name) {
-        report.note(&entry.key, fate);
+        if let Fate::Ignored(_) = fate {
+            report.note(&entry.key, fate.to_string());
+        }
         return true;
     }
     if table.key(entry.name).is_none() {

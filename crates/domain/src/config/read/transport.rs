@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use super::super::defaults;
+use super::super::keys::{ADDRESSES, HTTP_ADDRESS};
 use super::super::{ConfigTemplate, Transport};
 use super::report::Report;
 use super::scalar;
@@ -57,11 +58,13 @@ pub(super) fn read(
     report: &mut Report,
 ) -> Option<Transport> {
     let stated = stated(members, report);
-    match (members.get("command"), members.get("url")) {
+    match (members.get("command"), address(members, report)) {
         (Some(command), None) => stdio(command, members, stated, report),
         (None, Some(url)) => remote(url, members, stated, listen, report),
         (Some(_), Some(url)) => {
-            report.fault(&url.key, "a server takes 'command' or 'url', not both; remove one");
+            let name = url.name;
+            let fault = format!("a server takes 'command' or '{name}', not both; remove one");
+            report.fault(&url.key, fault);
             None
         }
         (None, None) => {
@@ -69,6 +72,17 @@ pub(super) fn read(
             None
         }
     }
+}
+
+/// Returns `url`, or the member that other clients call it by.
+fn address<'s, 'a>(members: &'s Section<'a>, report: &mut Report) -> Option<&'s Member<'a>> {
+    let mut given = ADDRESSES.iter().filter_map(|name| members.get(name));
+    let first = given.next()?;
+    for other in given {
+        let fault = format!("a server has one address: keep this or '{}'", first.name);
+        report.fault(&other.key, fault);
+    }
+    Some(first)
 }
 
 /// Reads `transport`, or the `type` of other clients.
@@ -125,7 +139,8 @@ fn remote(
     let headers = members.read("headers", report, headers).unwrap_or_default();
     let url = template(&entry.node, report)?;
     check_url(entry, &url, listen, report);
-    match stated.unwrap_or_else(|| guessed(&url)) {
+    let implied = || if entry.name == HTTP_ADDRESS { Wire::Http } else { guessed(&url) };
+    match stated.unwrap_or_else(implied) {
         Wire::Http => Some(Transport::Http { url, headers }),
         Wire::Sse => Some(Transport::Sse { url, headers }),
         Wire::Stdio => {

@@ -1,5 +1,5 @@
-//! The progress of a long check, on stderr: one line that is overwritten on a terminal, otherwise a
-//! line every few seconds.
+//! The progress of what lasts, on stderr: one line that is overwritten on a terminal. Counted work
+//! is reported elsewhere too, by a line every few seconds.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -8,7 +8,15 @@ use std::time::{Duration, Instant};
 const ON_TERMINAL: Duration = Duration::from_millis(500);
 const ELSEWHERE: Duration = Duration::from_secs(5);
 
-pub(super) struct Progress {
+/// Work that takes less than this is not worth a word.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The time between two pictures of the wheel.
+const TURN: Duration = Duration::from_millis(100);
+
+const WHEEL: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+pub(crate) struct Progress {
     what: &'static str,
     /// The number at the end, if it is known.
     total: Option<u64>,
@@ -19,13 +27,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(what: &'static str, total: Option<u64>) -> Progress {
+    pub(crate) fn new(what: &'static str, total: Option<u64>) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
         Progress { what, total, count: 0, told: Instant::now(), is_terminal, has_told: false }
     }
 
     /// Counts one more.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.count += 1;
         // A look at the clock for each would cost more than the rest.
         if self.count.is_multiple_of(256) {
@@ -40,20 +48,47 @@ impl Progress {
     fn tell(&mut self) {
         self.has_told = true;
         let text = text(self.count, self.total, self.what);
-        let mut stderr = std::io::stderr();
-        let _ = if self.is_terminal {
-            write!(stderr, "\r\u{1b}[K{text}").and_then(|()| stderr.flush())
+        if self.is_terminal {
+            overwrite(&text);
         } else {
-            writeln!(stderr, "{text}")
-        };
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
     }
 
     /// Clears the line on a terminal.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_terminal && self.has_told {
-            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
+            overwrite("");
         }
     }
+}
+
+/// Shows a turning wheel with the text if the work takes longer than a moment. Only a terminal
+/// shows it.
+pub(crate) async fn while_waiting<T>(text: &str, work: impl Future<Output = T>) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work.await;
+    }
+    let began = Instant::now();
+    let mut work = std::pin::pin!(work);
+    let mut pause = PATIENCE;
+    for picture in WHEEL.iter().cycle() {
+        if let Ok(done) = tokio::time::timeout(pause, &mut work).await {
+            if began.elapsed() >= PATIENCE {
+                overwrite("");
+            }
+            return done;
+        }
+        overwrite(&format!("{picture} {text} ({} s)", began.elapsed().as_secs()));
+        pause = TURN;
+    }
+    work.await
+}
+
+/// Replaces the current line of the terminal on stderr.
+fn overwrite(text: &str) {
+    let mut stderr = std::io::stderr();
+    let _ = write!(stderr, "\r\u{1b}[K{text}").and_then(|()| stderr.flush());
 }
 
 fn text(count: u64, total: Option<u64>, what: &str) -> String {
