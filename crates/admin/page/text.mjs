@@ -34,6 +34,17 @@ export function cut(text, max) {
   return text.length <= max ? text : Array.from(text.slice(0, max + 1)).slice(0, -1).join('') + '…';
 }
 
+// The end of a name that must stay readable, such as that of a file, and all before it.
+const TAIL_MAX = 48;
+export function halves(text) {
+  const characters = Array.from(text);
+  const slash = text.replace(/\/+$/, '').lastIndexOf('/');
+  const isShort = slash > 0 && text.length - slash <= TAIL_MAX;
+  if (isShort) return { head: text.slice(0, slash), tail: text.slice(slash) };
+  if (characters.length <= TAIL_MAX) return { head: '', tail: text };
+  return { head: characters.slice(0, -24).join(''), tail: characters.slice(-24).join('') };
+}
+
 // JSON for reading. What was cut is kept as text.
 export const readable = (value) =>
   typeof value === 'string' ? value : JSON.stringify(value, null, 2);

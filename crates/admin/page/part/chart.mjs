@@ -23,7 +23,7 @@ export function roundUp(most) {
 }
 
 // As wide as its place, so that its text is as large as all text.
-function useWidth() {
+export function useWidth() {
   const box = useRef(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

@@ -4,11 +4,12 @@ import { change, place } from '../place.mjs';
 import { html, words } from './shown.mjs';
 import { isTyping } from './list.mjs';
 
-// A choice among few words.
-// An option is a word, or a word and what to show for it.
+// A choice among few words. An option is a word, or a word and what to show for it. A value that is
+// none of them, from a link, is kept.
 export function Choice({ name, label, options }) {
   const value = place.value.values[name] ?? '';
-  const pairs = options.map((option) => (Array.isArray(option) ? option : [option, words(option)]));
+  const listed = options.map((option) => (Array.isArray(option) ? option : [option, words(option)]));
+  const pairs = value && !listed.some(([option]) => option === value) ? [[value, value], ...listed] : listed;
   return html`<label class="field"><span>${label}</span>
     <select value=${value} onChange=${(event) => change({ [name]: event.target.value, open: '' })}>
       <option value="" selected=${value === ''}>any</option>

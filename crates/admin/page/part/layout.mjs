@@ -1,13 +1,13 @@
 // Where agents and resources stand in the graph. Two columns: agents on the left, what they touched
 // on the right. The same graph is always drawn the same way.
 
-const ROW = 44;
+const ROW = 32;
 const MARGIN = 24;
 export const WIDE = { width: 880, agentX: 250, resourceX: 590, nameMax: 34 };
 export const NARROW = { width: 390, agentX: 132, resourceX: 262, nameMax: 17 };
 
-// Edges that are drawn; the table has them all. More would be a tangle that nobody reads.
-export const STRANDS_MAX = 120;
+// Lines that are drawn; the table has all edges. More would be a tangle that nobody reads.
+export const LINES_MAX = 300;
 
 export const KINDS = ['stale-read', 'write-write', 'read-write', 'unknown', 'read-read'];
 
@@ -20,25 +20,35 @@ export const WORDS = {
   'read-read': 'both only read',
 };
 
-// One strand for each resource of each edge: from the agent that came first, by way of the
-// resource, to the one that came after.
-export function strands(edges) {
-  const found = [];
+// One line for each agent at each resource where it met another: all their meetings, of the kind of
+// the worst. `numbers` are the edges behind it, the worst first.
+export function bundles(edges) {
+  const found = new Map();
   edges.forEach((edge, number) => {
     edge.resources.forEach((resource, at) => {
       const container = edge.containers?.[at];
-      const name = container === undefined ? resource : `${resource} in ${container}`;
-      found.push({ edge, number, from: edge.from, to: edge.to, resource: `${edge.system} ${name}` });
+      const name = `${edge.system} ${container === undefined ? resource : `${resource} in ${container}`}`;
+      for (const agent of [edge.from, edge.to]) {
+        const key = `${agent}\n${name}`;
+        const bundle = found.get(key) ?? { agent, resource: name, kind: edge.kind, meetings: 0, numbers: [] };
+        bundle.meetings += edge.meetings;
+        bundle.numbers.push(number);
+        if (KINDS.indexOf(edge.kind) < KINDS.indexOf(bundle.kind)) bundle.kind = edge.kind;
+        found.set(key, bundle);
+      }
     });
   });
-  return found.slice(0, STRANDS_MAX);
+  const rank = ({ numbers: [worst] }) => KINDS.indexOf(edges[worst].kind);
+  for (const bundle of found.values()) bundle.numbers.sort((one, other) => KINDS.indexOf(edges[one].kind) - KINDS.indexOf(edges[other].kind));
+  // The worst are drawn last, over the others.
+  return [...found.values()].sort((one, other) => rank(one) - rank(other)).slice(0, LINES_MAX).reverse();
 }
 
 // `{ agents, resources, height }`, each node with its name and y.
 export function layout(drawn) {
-  const agents = names(drawn.flatMap((strand) => [strand.from, strand.to]));
-  const resources = names(drawn.map((strand) => strand.resource));
-  const touches = drawn.flatMap((s) => [[s.from, s.resource], [s.to, s.resource]]);
+  const agents = names(drawn.map((bundle) => bundle.agent));
+  const resources = names(drawn.map((bundle) => bundle.resource));
+  const touches = drawn.map((bundle) => [bundle.agent, bundle.resource]);
   let order = { agents: [...agents].sort(), resources: [...resources].sort() };
   // Each side takes turns to stand near what it is joined to; a few turns untangle most.
   for (let turn = 0; turn < 4; turn += 1) {
@@ -66,16 +76,10 @@ function spread(list, height) {
   return list.map((name, index) => ({ name, y: MARGIN + step * (index + 0.5) }));
 }
 
-// The two halves of a strand, as paths. Strands between the same two nodes lie beside each other.
-export function paths(strand, place, columns, offset) {
-  const agent = new Map(place.agents.map((node) => [node.name, node.y]));
-  const resource = new Map(place.resources.map((node) => [node.name, node.y]));
-  const { agentX, resourceX } = columns;
-  const [fromY, toY] = [agent.get(strand.from), agent.get(strand.to)];
-  const atY = resource.get(strand.resource) + offset;
+// The line between an agent and a resource, as a path.
+export function curve(bundle, place, { agentX, resourceX }) {
+  const at = (nodes, name) => nodes.find((node) => node.name === name).y;
+  const [fromY, toY] = [at(place.agents, bundle.agent), at(place.resources, bundle.resource)];
   const middle = (agentX + resourceX) / 2;
-  return {
-    first: `M${agentX + 8} ${fromY + offset} C${middle} ${fromY + offset} ${middle} ${atY} ${resourceX - 8} ${atY}`,
-    second: `M${resourceX - 8} ${atY} C${middle} ${atY} ${middle} ${toY + offset} ${agentX + 12} ${toY + offset}`,
-  };
+  return `M${agentX + 6} ${fromY} C${middle} ${fromY} ${middle} ${toY} ${resourceX - 6} ${toY}`;
 }

@@ -9,19 +9,21 @@ const ROW_NARROW_PX = 52; // two lines of text
 const AROUND = 10; // rows beyond the edges, so that quick scrolling meets no gaps
 const NARROW = matchMedia('(max-width: 760px)');
 
+export const isNarrow = () => NARROW.matches;
+
 export function useNarrow() {
-  const [isNarrow, set] = useState(NARROW.matches);
+  const [matches, set] = useState(NARROW.matches);
   useEffect(() => {
     const told = () => set(NARROW.matches);
     NARROW.addEventListener('change', told);
     return () => NARROW.removeEventListener('change', told);
   }, []);
-  return isNarrow;
+  return matches;
 }
 
 // `columns`: [{ name, cell, class, width }]. `rowAt(index)` may give null for a row that is not
-// there yet. `onSight(first, last, isAtTop)` tells which rows are
-// looked at.
+// there yet, or one with a `heading` for the rows below it. `onSight(first, last, isAtTop)` tells
+// which rows are looked at.
 export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSight, jump }) {
   const box = useRef(null);
   const [sight, setSight] = useState({ top: 0, height: 600 });
@@ -46,13 +48,15 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
     const index = Math.min(count - 1, Math.max(0, next));
     if (index < 0) return;
     setAt(index);
+    const found = rowAt(index);
+    if (current && found && !found.heading) onOpen?.(found);
     const view = box.current;
     const top = index * row;
     if (top < view.scrollTop) view.scrollTop = top;
     if (top + 2 * row > view.scrollTop + view.clientHeight) view.scrollTop = top + 2 * row - view.clientHeight;
     requestAnimationFrame(() => view.querySelector(`tr[data-index="${index}"]`)?.focus({ preventScroll: true }));
   };
-  useRowKeys({ box, at, move, open: () => { const found = at.current >= 0 && rowAt(at.current); if (found) onOpen?.(found); } });
+  useRowKeys({ box, at, move, open: () => { const found = at.current >= 0 && rowAt(at.current); if (found && !found.heading) onOpen?.(found); } });
 
   const rows = [];
   for (let index = first; index < last; index += 1) {
@@ -75,13 +79,17 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
 }
 
 function Row({ index, columns, found, idOf, current, onOpen, setAt }) {
+  if (found?.heading) {
+    return html`<tr key=${`heading ${found.id}`} class="heading" data-index=${index} tabindex="-1" aria-rowindex=${index + 2}>
+      <td colspan=${columns.length}>${found.heading}</td></tr>`;
+  }
   const id = found ? idOf(found) : `row ${index}`;
   const isCurrent = found && current === id;
   const open = () => { setAt(index); if (found) onOpen?.(found); };
   return html`<tr key=${id} data-index=${index} data-id=${found ? id : undefined} tabindex="-1"
       aria-rowindex=${index + 2} aria-current=${isCurrent ? 'true' : undefined}
       class=${onOpen ? 'opens' : ''} onClick=${open}>
-    ${columns.map((column) => html`<td class=${column.class}>${found ? column.cell(found) : html`<span class="faint">…</span>`}</td>`)}
+    ${columns.map((column) => html`<td class=${column.class}>${found ? column.cell(found) : html`<span class="bone" aria-hidden="true"></span>`}</td>`)}
   </tr>`;
 }
 

@@ -5,7 +5,7 @@ import htm from '../vendor/htm.mjs';
 import { get } from '../api.mjs';
 import { ago, exact } from '../format.mjs';
 import { hear } from '../live.mjs';
-import { cut, named, pieces, plain } from '../text.mjs';
+import { cut, halves, named, pieces, plain } from '../text.mjs';
 
 // All text of the page passes here, questions and faults too, so that none of it hides anything.
 export const html = htm.bind((type, props, ...children) =>
@@ -27,6 +27,35 @@ export function Shown({ text, max = 200 }) {
   const all = String(text ?? '');
   return html`<bdi title=${all.length > 24 ? plain(all) : undefined}>${marked(pieces(cut(all, max)))}</bdi>`;
 }
+
+// A path or another name, of which the last part is always readable: what is too long loses its
+// middle. The whole stands in the hint.
+export function Target({ text }) {
+  const { head, tail } = halves(String(text ?? ''));
+  return html`<bdi class="middle" title=${plain(text, 1_000)}>${head && html`<span class="middle-head">${head}</span>`}<span class="middle-tail">${tail}</span></bdi>`;
+}
+
+// Copies a text as it is, hidden characters included.
+export function Copy({ text, what = '', isSmall }) {
+  const [state, setState] = useState('');
+  const copy = async (event) => {
+    event.stopPropagation();
+    event.preventDefault();
+    try {
+      await navigator.clipboard.writeText(text);
+      setState('Copied');
+    } catch {
+      setState('Not allowed');
+    }
+    setTimeout(() => setState(''), 1_500);
+  };
+  return html`<button type="button" class=${isSmall ? 'copy quiet small' : 'copy small'} aria-label=${`Copy ${what}`.trim()} title=${`Copy ${what}`.trim()} onClick=${copy}>
+    ${state || html`<svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d="M4 4h7v7H4zM8 4V1H1v7h3" /></svg>${isSmall ? '' : ' Copy'}`}</button>`;
+}
+
+// Something is on its way; its place is kept.
+export const Loading = ({ lines = 6 }) => html`<div class="loading" role="status"><span class="sr">Loading…</span>
+  ${Array.from({ length: lines }, (_, at) => html`<span key=${at} class="bone" aria-hidden="true"></span>`)}</div>`;
 
 // Many lines of it, whole.
 export function Block({ text, label }) {
@@ -52,9 +81,9 @@ export const When = ({ time }) =>
 // Each state has a word, a colour and a form of its own, so that none is told by colour alone.
 const TONES = {
   success: 'good', ready: 'good', callable: 'good', approved: 'good', valid: 'good', ok: 'good',
-  complete: 'good', open: 'accent', live: 'good',
+  complete: 'good', open: 'accent', live: 'good', connected: 'good',
   error: 'bad', failure: 'bad', failing: 'bad', timed_out: 'bad', revoked: 'quiet', expired: 'quiet',
-  blocked: 'warn', pending_approval: 'warn', quarantined: 'warn', server_quarantined: 'warn',
+  needs_login: 'warn', damaged: 'bad', blocked: 'warn', pending_approval: 'warn', quarantined: 'warn', server_quarantined: 'warn',
   interrupted: 'warn', pending: 'accent', running: 'accent', connecting: 'accent',
 };
 const MARKS = { good: '●', bad: '✕', warn: '▲', accent: '◐', quiet: '○' };
@@ -64,7 +93,9 @@ export function State({ word }) {
   return html`<span class=${'state ' + tone}><span class="mark" aria-hidden="true">${MARKS[tone]}</span>${words(word)}</span>`;
 }
 
-export const words = (word) => String(word ?? '').replaceAll('_', ' ');
+// One vocabulary for people, whatever a status is called in the API.
+const SPOKEN = { blocked: 'refused', error: 'failed', failure: 'failed', pending: 'running', needs_login: 'needs a sign-in' };
+export const words = (word) => SPOKEN[word] ?? String(word ?? '').replaceAll('_', ' ');
 
 export const Class = ({ word }) =>
   word ? html`<span class=${'class ' + word}>${word}</span>` : html`<span class="faint">–</span>`;
@@ -74,9 +105,12 @@ export function Empty({ title, children, command }) {
   return html`<div class="empty">
     <p class="empty-title">${title}</p>
     ${children}
-    ${command && html`<pre tabindex="0"><code>${command}</code></pre>`}
+    ${command && html`<${Command} text=${command} />`}
   </div>`;
 }
+
+// A command to run, with a way to take it along.
+export const Command = ({ text }) => html`<div class="command"><pre tabindex="0"><code>${text}</code></pre><${Copy} text=${text} what="the command" isSmall /></div>`;
 
 export const Fault = ({ error }) =>
   error && html`<p class="fault" role="alert">${error.code && html`<strong>${error.code}</strong>`} ${error.message}</p>`;

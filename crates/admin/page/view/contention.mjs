@@ -1,49 +1,78 @@
-// Agents that touched the same thing: a graph, a table that says the same, and from each edge the
-// calls behind it.
+// Agents that touched the same thing: lanes that show who did what to a resource and when, a graph of
+// who met whom, and from each meeting the calls behind it.
 import { useEffect, useState } from '../vendor/hooks.mjs';
-import { get, path, query } from '../api.mjs';
-import { change, link, place } from '../place.mjs';
-import { Ago, Class, Empty, Fault, html, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
-import { Beside } from '../part/dialog.mjs';
-import { Choice, Switch } from '../part/filters.mjs';
+import { query } from '../api.mjs';
+import { change, place } from '../place.mjs';
+import { Ago, Empty, Fault, html, Loading, Shown, Target, useAnswer, useTitle } from '../part/shown.mjs';
+import { Choice, Search, Switch } from '../part/filters.mjs';
 import { Form, Graph } from '../part/graph.mjs';
-import { KINDS, STRANDS_MAX, strands, WORDS } from '../part/layout.mjs';
+import { bundles, KINDS, LINES_MAX, WORDS } from '../part/layout.mjs';
 import { List } from '../part/list.mjs';
-import { count, exact, plural, took } from '../format.mjs';
+import { count, plural, took } from '../format.mjs';
+import { Edge } from './edge.mjs';
+import { Lanes } from './lanes.mjs';
 
 const WINDOWS = ['10s', '1m', '5m', '15m', '30m', '1h', '3h', '6h', '12h', '24h'];
 const WINDOW_WORDS = ['10 seconds', '1 minute', '5 minutes', '15 minutes', '30 minutes', '1 hour', '3 hours', '6 hours', '12 hours', '24 hours'];
 const USUAL = WINDOWS.indexOf('1h');
 const SINCE = [['1h', 'last hour'], ['24h', 'last day'], ['7d', 'last week']];
 const SINCE_MS = { '1h': 3_600_000, '24h': 86_400_000 };
-const RECORDS_MAX = 24; // of one edge, looked at one by one
+const SHAPES = [['lanes', 'lanes'], ['graph', 'graph']];
 
 export function Contention() {
   useTitle('Contention');
   const { values } = place.value;
   const since = values.since ?? '7d';
-  const [start, setStart] = useState('');
+  const [start, setStart] = useState(SINCE_MS[since] ? null : '');
   useEffect(() => { setStart(SINCE_MS[since] ? new Date(Date.now() - SINCE_MS[since]).toISOString() : ''); }, [since]);
-  const search = query({ window: values.window ?? '1h', kind: values.kind, system: values.system, containers: values.containers, start_time: start });
-  const { answer, error } = useAnswer('/contention' + search, ['activity'], 2_000);
-  const edges = answer?.edges ?? [];
-  const chosen = values.edge === undefined ? undefined : edges[Number(values.edge)];
-  const open = (number) => change({ edge: number });
+  const search = query({ window: values.window ?? '1h', kind: values.kind, containers: values.containers, start_time: start ?? '' });
+  const { answer, error } = useAnswer(start === null ? null : '/contention' + search, ['activity'], 2_000);
+  const all = answer?.edges ?? [];
+  const edges = all.filter((edge) => fits(edge, values));
+  const chosen = edges.find((edge) => edge.id === values.edge);
+  const open = (edge) => change({ edge: edge.id });
+  const isGraph = values.shape === 'graph';
   return html`
-    <div class="head"><h1>Contention</h1><${Switch} name="since" label="How far back" options=${SINCE} fallback="7d" /></div>
-    <p class="lead">Agents that touched the same resource shortly after one another. Arrows point from the agent that came first to the one that came after.</p>
-    <div class="filters"><${Window} /><${Choice} name="kind" label="Kind" options=${KINDS.map((kind) => [kind, WORDS[kind]])} /><${Containers} /></div>
+    <div class="head"><h1>Contention</h1><div class="buttons">
+      <${Switch} name="shape" label="Shape" options=${SHAPES} fallback="lanes" />
+      <${Switch} name="since" label="How far back" options=${SINCE} fallback="7d" /></div></div>
+    <p class="lead">${isGraph ? 'Agents that touched the same resource shortly after one another. Point at an agent or a resource to see only its meetings.'
+      : 'What agents did to the same resource shortly after one another: the worst first, each meeting in one sentence.'}</p>
+    <${Filters} edges=${all} />
     <${Fault} error=${error} />
-    ${answer && edges.length === 0 && html`<${Empty} title="No contention found" command="countersign contention --window 24h">
-      <p>No two agents touched the same resource within this window. A longer window finds more. On the command line:</p><//>`}
-    ${edges.length > 0 && html`
-      <${Graph} edges=${edges} current=${values.edge === undefined ? undefined : Number(values.edge)} onOpen=${open} />
-      ${strands(edges).length >= STRANDS_MAX && html`<p class="faint">The graph shows the worst ${STRANDS_MAX}; the table lists all.</p>`}
-      <p class="counted">${plural(answer.edges_total, 'edge')} between ${plural(answer.nodes_total, 'agent')}</p>`}
-    <div class="split">
-      ${edges.length > 0 && html`<${Table} edges=${edges} current=${values.edge} onOpen=${open} />`}
-      ${chosen && html`<${Edge} key=${values.edge} edge=${chosen} asked=${search} onClose=${() => change({ edge: undefined })} />`}
-    </div>`;
+    ${!answer && !error && html`<${Loading} lines=${8} />`}
+    ${answer && edges.length === 0 && html`<${None} isNarrowed=${all.length > 0} />`}
+    ${edges.length > 0 && html`<p class="counted" role="status">${plural(edges.length === all.length ? answer.edges_total : edges.length, 'edge')} between ${plural(new Set(edges.flatMap((edge) => [edge.from, edge.to])).size, 'agent')}</p>`}
+    ${edges.length > 0 && !isGraph && html`<${Lanes} edges=${edges} start=${start} onOpen=${open} />`}
+    ${edges.length > 0 && isGraph && html`
+      <${Graph} edges=${edges} current=${edges.indexOf(chosen)} onOpen=${(number) => open(edges[number])} />
+      ${bundles(edges).length >= LINES_MAX && html`<p class="faint">The graph shows the worst ${LINES_MAX} lines; the table lists all.</p>`}
+      <${Table} edges=${edges} current=${values.edge} onOpen=${open} />`}
+    ${chosen && html`<${Edge} key=${chosen.id} edge=${chosen} asked=${search} onClose=${() => change({ edge: undefined })} />`}`;
+}
+
+function fits(edge, { agent, system, q }) {
+  if (agent && edge.from !== agent && edge.to !== agent) return false;
+  if (system && edge.system !== system) return false;
+  const wanted = q?.toLowerCase();
+  return !wanted || [edge.from, edge.to, edge.system, ...edge.resources].some((text) => text.toLowerCase().includes(wanted));
+}
+
+const None = ({ isNarrowed }) => isNarrowed
+  ? html`<${Empty} title="No matching meetings"><p><button onClick=${() => change({ agent: '', system: '', q: '' })}>Clear filters</button></p><//>`
+  : html`<${Empty} title="No contention found" command="countersign contention --window 24h">
+      <p>No two agents touched the same resource within this window. A longer window finds more. On the command line:</p><//>`;
+
+function Filters({ edges }) {
+  const named = (list) => [...new Set(list)].sort().map((name) => [name, name]);
+  return html`<div class="filters">
+    <${Search} label="Search" hint="resource or agent" isFirst />
+    <${Window} />
+    <${Choice} name="kind" label="Kind" options=${KINDS.map((kind) => [kind, WORDS[kind]])} />
+    <${Choice} name="agent" label="Agent" options=${named(edges.flatMap((edge) => [edge.from, edge.to]))} />
+    <${Choice} name="system" label="System" options=${named(edges.map((edge) => edge.system))} />
+    <${Containers} />
+  </div>`;
 }
 
 function Window() {
@@ -68,7 +97,7 @@ const COLUMNS = [
   { name: 'What', width: 'min(276px, 40vw)', class: 'kind', cell: (e) => html`<${Form} kind=${e.kind} />` },
   { name: 'First', class: 'tool', cell: (e) => html`<span class="two-lines"><${Shown} text=${e.from} max=${80} /><span class="second faint"><${Shown} text=${e.to} max=${80} /></span></span>` },
   { name: 'Then', class: 'wide', cell: (e) => html`<${Shown} text=${e.to} max=${80} />` },
-  { name: 'Resource', width: '24%', class: 'wide', cell: (e) => html`<${Shown} text=${e.resources[0] ?? ''} max=${80} />${e.containers?.length > 0 && html` <span class="faint">in <${Shown} text=${e.containers[0]} max=${60} /></span>`}${e.resources_total > 1 && html` <span class="faint">and ${count(e.resources_total - 1)} more</span>`}` },
+  { name: 'Resource', width: '24%', class: 'wide', cell: (e) => html`<span class="matter"><${Target} text=${e.resources[0] ?? ''} />${e.containers?.length > 0 && html`<span class="faint">in <${Shown} text=${e.containers[0]} max=${60} /></span>`}${e.resources_total > 1 && html`<span class="faint">+${count(e.resources_total - 1)}</span>`}</span>` },
   { name: 'System', width: '110px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
   { name: 'Meetings', width: '86px', class: 'right wide', cell: (e) => count(e.meetings) },
   { name: 'Closest', width: '92px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },
@@ -76,39 +105,6 @@ const COLUMNS = [
 ];
 
 function Table({ edges, current, onOpen }) {
-  const numbered = edges.map((edge, number) => ({ ...edge, number }));
-  return html`<section class="edges" aria-label="Edges"><${List} label="Edges, worst first" columns=${COLUMNS} count=${numbered.length}
-    rowAt=${(index) => numbered[index]} idOf=${(edge) => String(edge.number)} current=${current} onOpen=${(edge) => onOpen(edge.number)} /></section>`;
-}
-
-// An edge and the calls behind it.
-function Edge({ edge, asked, onClose }) {
-  const ids = edge.records.slice(0, RECORDS_MAX);
-  const [records, setRecords] = useState(null);
-  const [error, setError] = useState(null);
-  const [story, setStory] = useState([]);
-  const key = ids.join();
-  useEffect(() => {
-    Promise.all(ids.map((id) => get('/activity' + path(id)))).then(setRecords, setError);
-    get('/contention' + path(edge.id) + asked).then((told) => setStory(told.story), setError);
-  }, [key, asked]);
-  return html`<${Beside} title=${html`<${Form} kind=${edge.kind} />`} onClose=${onClose}>
-    <dl class="facts">
-      <dt>First</dt><dd><${Shown} text=${edge.from} /></dd>
-      <dt>Then</dt><dd><${Shown} text=${edge.to} /></dd>
-      <dt>System</dt><dd><${Shown} text=${edge.system} /></dd>
-      <dt>Resources</dt><dd>${edge.resources.map((resource) => html`<div><a href=${link('activity', { target_system: edge.system, target_resource: resource })}><${Shown} text=${resource} max=${400} /></a></div>`)}
-        ${edge.resources_total > edge.resources.length && html`<span class="faint">and ${count(edge.resources_total - edge.resources.length)} more</span>`}</dd>
-      ${edge.containers?.length > 0 && html`<dt>Contained in</dt><dd>${[...new Set(edge.containers)].map((container) => html`<div><${Shown} text=${container} max=${400} /></div>`)}</dd>`}
-      <dt>Meetings</dt><dd>${count(edge.meetings)}, the closest ${took(edge.smallest_gap_ms)} apart</dd>
-      <dt>Period</dt><dd>${exact(edge.first)}<br />${exact(edge.last)}</dd>
-    </dl>
-    ${story.length > 0 && html`<h3>What happened</h3><p class="story">${story.map((sentence) => html`<${Shown} text=${sentence} max=${1200} />${' '}`)}</p>`}
-    <h3>The calls behind it</h3>
-    <${Fault} error=${error} />
-    ${records && html`<ul class="calls">${records.map((record) => html`<li key=${record.id}><a href=${link('activity', { open: record.id })}>
-      <span class="strong"><${Shown} text=${`${record.server_name}:${record.tool_name}`} max=${100} /></span>
-      <span><${State} word=${record.status} /> <${Class} word=${record.metadata.effective_class} /></span>
-      <span class="faint"><${Shown} text=${record.agent.name} max=${80} /> · <${Ago} time=${record.timestamp} /> · ${exact(record.timestamp)}</span></a></li>`)}</ul>`}
-  <//>`;
+  return html`<div class="split"><section class="edges" aria-label="Edges"><${List} label="Edges, worst first" columns=${COLUMNS} count=${edges.length}
+    rowAt=${(index) => edges[index]} idOf=${(edge) => edge.id} current=${current} onOpen=${onOpen} /></section></div>`;
 }

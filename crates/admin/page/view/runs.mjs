@@ -1,10 +1,17 @@
-// Runs of workflows, their steps, what each step called and how long it took.
+// Runs of workflows, each as a waterfall: steps, what their agents wrote and called, on one time axis.
+import { useEffect } from '../vendor/hooks.mjs';
 import { path, query } from '../api.mjs';
 import { change, link, place } from '../place.mjs';
-import { Ago, Block, Empty, Fault, html, Shown, State, useAnswer, useTitle, When } from '../part/shown.mjs';
+import { Ago, Block, Copy, Empty, Fault, html, Loading, Shown, State, Target, useAnswer, useTitle, When } from '../part/shown.mjs';
 import { Choice, Search } from '../part/filters.mjs';
 import { List } from '../part/list.mjs';
+import { isShell } from '../part/change.mjs';
+import { ShellCommand } from '../part/record-row.mjs';
+import { axis, bar, events, ticks } from '../part/waterfall.mjs';
 import { count, now, plural, shortId, took } from '../format.mjs';
+
+const LOOK_EVERY_MS = 2_000; // at a run that goes on
+const CAUSE_LINES = 8; // of the stderr of the step that failed
 
 const STATUSES = ['running', 'success', 'failure', 'cancelled', 'interrupted'];
 
@@ -36,7 +43,8 @@ function All() {
     <div class="head"><h1>Runs</h1></div>
     <div class="filters"><${Search} name="workflow" label="Workflow" hint="exact name" isFirst /><${Choice} name="status" label="Status" options=${STATUSES} /></div>
     <${Fault} error=${error} />
-    <p class="counted" role="status">${answer ? plural(answer.total, 'run') : 'Loading…'}${answer?.next_cursor && html`, showing the newest ${count(runs.length)}`}</p>
+    <p class="counted" role="status">${answer && plural(answer.total, 'run')}${answer?.next_cursor && html`, showing the newest ${count(runs.length)}`}</p>
+    ${!answer && !error && html`<${Loading} />`}
     ${answer && runs.length === 0 && html`<${Empty} title=${isNarrowed ? 'No matching runs' : 'No workflow runs yet'} command=${isNarrowed ? undefined : 'countersign run flow.yaml'}>
       <p>${isNarrowed ? 'Change the filters.' : 'A workflow runs agents and commands step by step, with the gate as the only source of tools:'}</p><//>`}
     ${runs.length > 0 && html`<${List} label="Runs, newest first" columns=${COLUMNS} count=${runs.length} rowAt=${(index) => runs[index]}
@@ -44,57 +52,96 @@ function All() {
 }
 
 function One({ id }) {
-  const { answer: run, error } = useAnswer('/runs' + path(id), ['run', 'activity']);
+  const { answer: run, error, look } = useAnswer('/runs' + path(id), ['run', 'activity']);
+  // Texts of agents are not told of by events.
+  const isRunning = run?.status === 'running';
+  useEffect(() => {
+    const timer = isRunning && setInterval(look, LOOK_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [isRunning]);
   return html`
     <div class="head"><h1><a href=${link('runs')}>Runs</a> <span class="faint">/</span> ${run ? html`<${Shown} text=${run.workflow} />` : shortId(id)}</h1></div>
     <${Fault} error=${error} />
-    ${run && html`
-      <section class="card">
-        <p class="verdict"><${State} word=${run.status} /> <${Shown} text=${run.message ?? ''} max=${1000} /></p>
-        <dl class="facts">
-          <dt>Started</dt><dd><${When} time=${run.started_at} /></dd>
-          <dt>Duration</dt><dd>${took(run.duration_ms)}</dd>
-          <dt>File</dt><dd><code><${Shown} text=${run.file ?? '–'} max=${400} /></code></dd>
-          <dt>Tokens, cost</dt><dd>${run.tokens === null ? '–' : count(run.tokens)}, ${cost(run.cost_usd)}</dd>
-          ${run.resumed_from && html`<dt>Goes on from</dt><dd><a href=${link('runs', { run: run.resumed_from })}><code>${run.resumed_from}</code></a></dd>`}
-          <dt>Trace</dt><dd><code>${run.trace_id ?? '–'}</code></dd>
-          <dt>Run</dt><dd><code>${run.id}</code></dd>
-        </dl>
-      </section>
-      <h2>Steps <span class="faint">${count(run.steps_total)}</span></h2>
-      ${run.steps.length === 0 && html`<p class="faint">No step has started.</p>`}
-      <ol class="steps">${run.steps.map((step) => html`<${Step} key=${step.number} step=${step} run=${run} />`)}</ol>`}`;
+    ${!run && !error && html`<${Loading} />`}
+    ${run && html`<${Facts} run=${run} />
+      <${Waterfall} run=${run} />`}`;
 }
 
-function Step({ step, run }) {
-  const facts = [step.kind, step.provider, step.model, step.isolation && `isolation ${step.isolation}`, step.attempt > 1 && `attempt ${step.attempt}`].filter(Boolean).join(' · ');
+function Facts({ run }) {
+  const lasted = run.duration_ms ?? (run.status === 'running' ? now.value - Date.parse(run.started_at) : null);
+  return html`<section class="card">
+    <p class="verdict"><${State} word=${run.status} /> <${Shown} text=${run.message ?? ''} max=${1000} /></p>
+    <${Cause} run=${run} />
+    <ul class="figures">
+      <li><span class="figure">${took(lasted)}</span><span>${run.status === 'running' ? 'so far' : 'duration'}</span></li>
+      <li><span class="figure">${count(run.steps_total)}</span><span>${run.steps_total === 1 ? 'step' : 'steps'}</span></li>
+      <li><span class="figure">${run.tokens === null ? '–' : count(run.tokens)}</span><span>tokens</span></li>
+      <li><span class="figure">${cost(run.cost_usd)}</span><span>cost</span></li>
+    </ul>
+    <dl class="facts">
+      <dt>Started</dt><dd><${When} time=${run.started_at} /></dd>
+      <dt>File</dt><dd><code><${Shown} text=${run.file ?? '–'} max=${400} /></code></dd>
+      ${run.resumed_from && html`<dt>Goes on from</dt><dd><a href=${link('runs', { run: run.resumed_from })}><code>${run.resumed_from}</code></a></dd>`}
+      ${run.trace_id && html`<dt>Trace</dt><dd><code>${run.trace_id}</code> <${Copy} text=${run.trace_id} what="the trace id" isSmall /></dd>`}
+      <dt>Run</dt><dd><code>${run.id}</code> <${Copy} text=${run.id} what="the id" isSmall /></dd>
+    </dl>
+  </section>`;
+}
+
+// Why a run failed, in the words of the step that did.
+function Cause({ run }) {
+  const failed = run.status === 'failure' ? run.steps.filter((step) => ['failure', 'timed_out'].includes(step.status)).at(-1) : null;
+  const last = failed?.stderr?.trimEnd().split('\n').slice(-CAUSE_LINES).join('\n');
+  if (!last) return null;
+  return html`<div class="cause"><p class="faint">Step <${Shown} text=${failed.state} max=${60} /> said last:</p><${Block} text=${last} label="Why it failed" /></div>`;
+}
+
+function Waterfall({ run }) {
+  const time = axis(run, run.status === 'running' ? now.value : 0);
+  if (!run.steps.length) return html`<p class="faint">No step has started.</p>`;
+  return html`<section class="waterfall" aria-label="Steps">
+    <div class="fall-row fall-head"><h2>Steps</h2>
+      <div class="track" aria-hidden="true">${ticks(time).map((at) => html`<span class="tick" style=${{ left: `${(at / (time.to - time.from)) * 100}%` }}>${took(at)}</span>`)}</div>
+      <span></span></div>
+    <ol class="steps">${run.steps.map((step) => html`<${Step} key=${step.number} step=${step} run=${run} time=${time} />`)}</ol></section>`;
+}
+
+function Step({ step, run, time }) {
+  const facts = [step.kind, step.provider, step.model, step.isolation && `isolation ${step.isolation}`, step.attempt > 1 && `attempt ${step.attempt}`,
+    step.root && step.root !== step.state && `in ${step.root}`, step.exit_code !== null && `exit code ${step.exit_code}`].filter(Boolean).join(' · ');
+  const end = step.ended_at ? Date.parse(step.ended_at) : step.status === 'running' ? time.to : Date.parse(step.started_at);
+  const spent = [step.tokens !== null && plural(step.tokens, 'token'), step.cost_usd !== null && cost(step.cost_usd)].filter(Boolean).join(', ');
   return html`<li class="card step">
-    <div class="card-head"><h3>${step.number}. <${Shown} text=${step.state} /> <${State} word=${step.status} /></h3>
-      <span class="right">${took(step.duration_ms)}${step.tokens !== null && html`, ${plural(step.tokens, 'token')}`}${step.cost_usd !== null && html`, ${cost(step.cost_usd)}`}</span></div>
-    <${Bar} step=${step} run=${run} />
-    <p class="faint">${facts}${step.exit_code !== null && html` · exit code ${step.exit_code}`}</p>
+    <div class="fall-row">
+      <h3>${step.number}. <${Shown} text=${step.state} max=${80} /> <${State} word=${step.status} /></h3>
+      <${Track} time=${time} start=${Date.parse(step.started_at)} end=${end} tone=${step.status} />
+      <span class="right">${took(step.duration_ms ?? (run.status === 'running' && step.status === 'running' ? end - Date.parse(step.started_at) : null))}</span>
+    </div>
+    <p class="faint step-facts">${facts}${spent && html` · ${spent}`}</p>
     ${step.error_code && html`<p class="notice bad"><strong>${step.error_code}</strong> <${Shown} text=${step.error_message} max=${2000} /></p>`}
-    ${step.calls.length > 0 && html`<table class="plain"><thead><tr><th scope="col">Call</th><th scope="col">Status</th><th scope="col" class="wide">Target</th><th scope="col" class="right">Duration</th></tr></thead>
-      <tbody>${step.calls.map((call) => html`<tr key=${call.id}>
-        <td class="name"><a href=${link('activity', { open: call.id })}><${Shown} text=${`${call.server_name}:${call.tool_name}`} max=${120} /></a></td>
-        <td><${State} word=${call.status} /></td>
-        <td class="wide"><${Shown} text=${call.target?.resource ?? call.error_code ?? ''} max=${120} /></td>
-        <td class="right">${took(call.duration_ms)}</td></tr>`)}</tbody></table>`}
-    ${step.calls_total > step.calls.length && html`<p class="faint">${plural(step.calls_total, 'call')}, showing the newest ${count(step.calls.length)}.</p>`}
-    ${step.texts.length > 0 && html`<details><summary>What the agent wrote <span class="faint">${count(step.texts.length)}</span></summary>
-      ${step.texts.map((text, index) => html`<div key=${index}><p class="faint"><${When} time=${text.timestamp} />${text.kind === 'error' && ' · error'}</p><${Block} text=${text.text} label="Text" /></div>`)}</details>`}
-    ${step.output && html`<details><summary>Output</summary><${Block} text=${step.output} label="Output" /></details>`}
+    <ul class="fall">${events(step).map((event, at) => html`<${Event} key=${event.call?.id ?? `text ${at}`} event=${event} time=${time} />`)}</ul>
+    ${step.calls_total > step.calls.length && html`<p class="faint">${plural(step.calls_total, 'call')}, showing the newest ${count(step.calls.length)}.
+      <a href=${link('activity', { session_id: step.sessions[0] })}>Show all</a></p>`}
     ${step.stderr && html`<details open=${step.status !== 'success'}><summary>Stderr</summary><${Block} text=${step.stderr} label="Stderr" /></details>`}
+    ${step.output && html`<details><summary>Output</summary><${Block} text=${step.output} label="Output" /></details>`}
   </li>`;
 }
 
-// When within the run the step was at work.
-function Bar({ step, run }) {
-  const begin = Date.parse(run.started_at);
-  const end = run.ended_at ? Date.parse(run.ended_at) : Math.max(now.value, begin + 1);
-  const from = Date.parse(step.started_at);
-  const to = step.ended_at ? Date.parse(step.ended_at) : end;
-  const part = (time) => Math.min(100, Math.max(0, ((time - begin) / Math.max(1, end - begin)) * 100));
-  return html`<svg class="gantt" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="track" width="100" height="4" /><rect class=${'span ' + step.status} x=${part(from)} width=${Math.max(0.6, part(to) - part(from))} height="4" /></svg>`;
+// A call leads to its record; a text of the agent opens.
+function Event({ event, time }) {
+  const { call, text } = event;
+  if (call) {
+    return html`<li class="fall-row"><span class="fall-name"><a href=${link('activity', { open: call.id })}><${Shown} text=${`${call.server_name}:${call.tool_name}`} max=${60} /></a>
+        <span class="faint fall-target">${call.error_code ? html`<span class="bad-text">${call.error_code}</span>` : isShell(call.tool_name) ? html`<${ShellCommand} id=${call.id} />` : html`<${Target} text=${call.target?.resource ?? ''} />`}</span></span>
+      <${Track} time=${time} start=${event.at} end=${event.end} tone=${`call ${call.status}`} />
+      <span class="right faint">${took(call.duration_ms)}</span></li>`;
+  }
+  return html`<li class="fall-text"><details><summary class="fall-row"><span class=${'fall-name' + (event.kind === 'error' ? ' bad-text' : '')}><${Shown} text=${text.split('\n')[0]} max=${160} /></span>
+      <${Track} time=${time} start=${event.at} end=${event.at} tone=${event.kind} /><span class="right faint">${event.kind === 'error' ? 'error' : 'text'}</span></summary>
+    <${Block} text=${text} label="Text of the agent" /></details></li>`;
+}
+
+function Track({ time, start, end, tone }) {
+  const { left, width } = bar(time, start, end);
+  return html`<div class="track" aria-hidden="true"><span class=${`span ${tone}`} style=${{ left: `${left}%`, width: `${width}%` }}></span></div>`;
 }
