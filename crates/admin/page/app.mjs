@@ -3,10 +3,15 @@ import { render } from './vendor/preact.mjs';
 import { useEffect } from './vendor/hooks.mjs';
 import { signal } from './vendor/signals.mjs';
 import { signedIn, signIn, signOut } from './api.mjs';
-import { listen, stream } from './live.mjs';
+import { backSince, listen, lostSince, stream } from './live.mjs';
+import { hour, now } from './format.mjs';
 import { followLocation, link, place, takeCode } from './place.mjs';
+import { notices, switchNotices, tellOfReviews } from './notice.mjs';
+import { openPalette, Palette } from './part/palette.mjs';
 import { html, useAnswer } from './part/shown.mjs';
+import { answerTabs, askTabs } from './tabs.mjs';
 import { Activity } from './view/activity.mjs';
+import { Clients } from './view/clients.mjs';
 import { Contention } from './view/contention.mjs';
 import { Overview } from './view/overview.mjs';
 import { Receipts } from './view/receipts.mjs';
@@ -22,6 +27,7 @@ const VIEWS = [
   ['receipts', 'Receipts', Receipts],
   ['contention', 'Contention', Contention],
   ['runs', 'Runs', Runs],
+  ['clients', 'Clients', Clients],
   ['tokens', 'Tokens', Tokens],
 ];
 
@@ -39,17 +45,27 @@ function nextTheme() {
   showTheme();
 }
 
+// What can be done from anywhere.
+const ACTIONS = [
+  { kind: 'action', name: 'Review what waits for approval', href: link('servers', { review: 'yes' }) },
+  { kind: 'action', name: 'Add a server', href: link('servers', { add: 'yes' }) },
+  { kind: 'action', name: 'Verify all receipts', href: link('receipts') },
+  { kind: 'action', name: 'Switch the theme', run: nextTheme },
+  { kind: 'action', name: 'Sign out', run: signOut },
+];
+
 // Why signing in did not work, if it did not.
 const signInError = signal(null);
 const isSigningIn = signal(false);
 
 async function enter() {
-  const code = takeCode();
-  if (!code) return;
+  const given = takeCode();
+  if (!given && signedIn.value) return;
   isSigningIn.value = true;
   signInError.value = null;
   try {
-    await signIn(code);
+    const code = given ?? await askTabs();
+    if (code) await signIn(code);
   } catch (error) {
     signInError.value = error;
   }
@@ -69,7 +85,8 @@ function Inside() {
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
     <${Bar} view=${known ? view : 'overview'} />
-    <main id="main" tabindex="-1" class=${`view-${known ? view : 'overview'}`}><${View} key=${view} /></main>`;
+    <${Palette} views=${VIEWS} actions=${ACTIONS} />
+    <main id="main" tabindex="-1" class=${`view-${known ? view : 'overview'}`}><${Gone} /><${View} key=${view} /></main>`;
 }
 
 // The address names the view, so the link cannot lead there by itself.
@@ -81,6 +98,7 @@ function toMain(event) {
 function Bar({ view }) {
   const { answer: status } = useAnswer('/status', ['tool', 'server'], 500);
   const pending = status?.tools?.pending_approval ?? 0;
+  useEffect(() => { if (status) tellOfReviews(pending); }, [pending, Boolean(status)]);
   // On a small screen the views stand in a row that scrolls.
   useEffect(() => {
     document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
@@ -93,10 +111,23 @@ function Bar({ view }) {
     </ul></nav>
     <div class="side-end">
       <${Stream} />
+      <button class="quiet wide" onClick=${openPalette}>Go to <kbd>Ctrl K</kbd></button>
+      ${notices.value !== 'none' && html`<button class="quiet wide" aria-pressed=${notices.value === 'on'} onClick=${switchNotices} title="Notices of the browser when something waits for review">Notices: ${notices.value}</button>`}
       <button class="quiet" onClick=${nextTheme} title="Switch between automatic, light and dark">Theme: ${theme.value}</button>
       <button class="quiet" onClick=${signOut} title="Sign out every browser">Sign out</button>
     </div>
   </header>`;
+}
+
+const BACK_MS = 6_000;
+
+// The gate is gone, or back: said where one looks, since all that is shown may be out of date.
+function Gone() {
+  if (stream.value === 'lost' && lostSince.value) {
+    return html`<p class="gone notice bad" role="alert"><strong>The gate does not respond</strong> since ${hour(lostSince.value)}. What you see may be out of date. Trying again…</p>`;
+  }
+  return backSince.value && now.value - backSince.value < BACK_MS
+    ? html`<p class="gone notice good" role="status"><strong>The gate is back.</strong> Everything is up to date.</p>` : null;
 }
 
 const STREAM_WORDS = { connecting: 'connecting', live: 'live', lost: 'connection lost' };
@@ -107,7 +138,9 @@ const Stream = () => html`<span class=${'stream ' + stream.value} role="status"
 
 showTheme();
 followLocation();
-addEventListener('hashchange', enter);
-await enter();
+addEventListener('hashchange', () => { if (location.hash.startsWith('#code=')) enter(); });
+answerTabs();
 listen();
+const entered = enter();
 render(html`<${App} />`, document.getElementById('app'));
+await entered;

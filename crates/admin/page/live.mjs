@@ -7,6 +7,10 @@ import { request, signedIn } from './api.mjs';
 // 'connecting', 'live', or 'lost' while another attempt is waited for.
 export const stream = signal('connecting');
 
+// Since when the gate has been gone, and since when it has been back; null if it never was.
+export const lostSince = signal(null);
+export const backSince = signal(null);
+
 const BATCH_MAX = 200; // events handed on at once: a few milliseconds of work
 const WAITING_MAX = 5_000; // more than that, and looking again costs less than catching up
 const BATCH_EVERY_MS = 60;
@@ -42,6 +46,8 @@ export async function listen() {
       const headers = lastId === null ? {} : { 'last-event-id': lastId };
       const answer = await request('GET', '/events', { headers });
       stream.value = 'live';
+      if (lostSince.value) backSince.value = Date.now();
+      lostSince.value = null;
       // Servers and tools are not told again: look once after each beginning.
       if (lastId !== null) tell('again', []);
       pause = PAUSE_MIN_MS;
@@ -50,6 +56,8 @@ export async function listen() {
       // Said below: the state is 'lost' until the next attempt.
     }
     stream.value = 'lost';
+    // One that was signed out lost nothing.
+    lostSince.value = signedIn.value ? lostSince.value ?? Date.now() : null;
     await new Promise((resolve) => setTimeout(resolve, pause));
     pause = Math.min(pause * 2, PAUSE_MAX_MS);
   }

@@ -19,6 +19,9 @@ const DECISION_BYTES_MAX: usize = 256 * 1024;
 /// The size limit for an approval, which may name ten thousand items with their fingerprints.
 const APPROVAL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// The size limit for an export to verify; a larger one is put into the home.
+const COPY_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// The number of suggestions for an unknown member.
 const NEAR_MAX: usize = 1;
 
@@ -64,6 +67,11 @@ pub(crate) struct BodyMembers {
 impl BodyMembers {
     pub(crate) async fn read(request: Request) -> Result<BodyMembers, Refusal> {
         BodyMembers::parse(&read(request, DECISION_BYTES_MAX).await?)
+    }
+
+    /// Reads a body that holds an export.
+    pub(crate) async fn read_copy(request: Request) -> Result<BodyMembers, Refusal> {
+        BodyMembers::parse(&read(request, COPY_BYTES_MAX).await?)
     }
 
     /// Reads the body of an approval; an absent one has no members.

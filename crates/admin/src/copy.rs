@@ -1,7 +1,7 @@
-//! `GET /copies`: exports placed back in the home, and whether they are unchanged since signing.
+//! `/copies`: exports placed back in the home or sent, and whether they are unchanged since signing.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use domain::{Code, Refusal};
 use receipt::audit::AuditDetail;
 use receipt::chain::ChainExpectation;
@@ -9,6 +9,7 @@ use store::{Store, StoreError};
 
 use crate::Admin;
 use crate::answer::{Path, Refused};
+use crate::body::{BodyMembers, required};
 use crate::ledger::off_thread;
 use crate::receipt::audit;
 use crate::view::{CopyEntry, CopyList, CopyReport};
@@ -30,8 +31,31 @@ pub(crate) async fn verify(
     }
 }
 
+/// Verifies an export that the request holds. Nothing of it is kept.
+pub(crate) async fn verify_sent(
+    State(admin): State<Admin>,
+    request: Request,
+) -> Result<Json<CopyReport>, Refused> {
+    let mut body = BodyMembers::read_copy(request).await?;
+    let (name, text) = (body.text("name")?, body.text("text")?);
+    body.finish()?;
+    let name = name.ok_or_else(|| required("name"))?;
+    let text = text.ok_or_else(|| required("text"))?;
+    let store = admin.gateway.store().clone();
+    let check = move || report(&store, name, text.lines().map(|line| Ok(line.to_owned())));
+    Ok(Json(off_thread(check).await?))
+}
+
 fn check(store: &Store, name: &str) -> Result<Option<CopyReport>, StoreError> {
     let Some(lines) = store.copy_lines(name)? else { return Ok(None) };
+    report(store, name.to_owned(), lines).map(Some)
+}
+
+fn report(
+    store: &Store,
+    name: String,
+    lines: impl IntoIterator<Item = Result<String, StoreError>>,
+) -> Result<CopyReport, StoreError> {
     let mut audit = audit(store, None, AuditDetail::Receipts)?;
     for line in lines {
         let line = line?;
@@ -41,5 +65,5 @@ fn check(store: &Store, name: &str) -> Result<Option<CopyReport>, StoreError> {
         }
     }
     let outcome = audit.finish_export(ChainExpectation::default());
-    Ok(Some(CopyReport::new(name.to_owned(), outcome)))
+    Ok(CopyReport::new(name, outcome))
 }

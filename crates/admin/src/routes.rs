@@ -312,6 +312,11 @@ routes! {
         GET "/api/v1/copies" copy::list =>
             Operation::new("Lists the exports in `<home>/copies`")
                 .gives::<view::CopyList>("The exports"),
+        POST "/api/v1/copies/verify" copy::verify_sent =>
+            Operation::new("Verifies an export in the request, receipt by receipt, and keeps nothing")
+                .body::<view::SentCopy>()
+                .gives::<view::CopyReport>("The verdict")
+                .refuses(LEDGER),
         GET "/api/v1/copies/{name}/verify" copy::verify =>
             Operation::new("Verifies an exported copy, receipt by receipt")
                 .path("name", "The name of the file.")

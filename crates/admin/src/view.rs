@@ -40,7 +40,7 @@ pub use event::{ActivityEvent, EventData, RunEvent, ServerEvent, StreamEvent, To
 pub use page::{EndedSessions, PageSession, SignInCode, SignInLink};
 pub use receipt::{
     ChainEntry, ChainList, ChainReport, CopyEntry, CopyList, CopyReport, KeyEntry, KeyList,
-    LedgerHead, LedgerReport, ReceiptDocument, ReceiptEntry, ReceiptPage, ReceiptVerdict,
+    LedgerHead, LedgerReport, ReceiptDocument, ReceiptEntry, ReceiptPage, ReceiptVerdict, SentCopy,
 };
 pub use run::{AgentText, RunEntry, RunPage, StepCall, StepEntry};
 pub use server::{

@@ -73,7 +73,7 @@ function Bar({ bucket, x, step, y }) {
 
 const tip = (bucket) =>
   `${moment(bucket.start)}: ${plural(bucket.calls, 'call')} (${bucket.reads} read, ${bucket.writes} write, `
-  + `${bucket.destructive} destructive), ${bucket.blocked} refused, ${plural(bucket.errors, 'error')}`;
+  + `${bucket.destructive} destructive), ${bucket.blocked} refused, ${bucket.errors} failed`;
 
 function inWords(buckets, seconds) {
   const sum = (member) => buckets.reduce((total, bucket) => total + bucket[member], 0);
@@ -89,5 +89,5 @@ export const Legend = () => html`<ul class="legend">
   <li><span class="swatch destructive"></span>destructive</li>
   <li><span class="swatch unknown"></span>no class</li>
   <li><span class="dot warn-dot"></span>refused</li>
-  <li><span class="dot bad-dot"></span>error</li>
+  <li><span class="dot bad-dot"></span>failed</li>
 </ul>`;

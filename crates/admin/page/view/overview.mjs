@@ -1,8 +1,11 @@
-// How things are, at a glance: calls by class over time, what was refused, who is busy, whether
-// servers and ledger are well.
-import { Empty, Fault, html, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
+// How things are, at a glance: first what needs a person, then calls by class over time, who is busy,
+// whether servers and ledger are well.
+import { useMemo } from '../vendor/hooks.mjs';
+import { query } from '../api.mjs';
+import { Copy, Empty, Fault, html, Loading, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
 import { Chart, Legend } from '../part/chart.mjs';
 import { Switch } from '../part/filters.mjs';
+import { BYPASS_WORDS, needs } from '../part/needs.mjs';
 import { count, plural, shortHash, shortId, took } from '../format.mjs';
 import { link, place } from '../place.mjs';
 
@@ -20,7 +23,9 @@ export function Overview() {
   return html`
     <div class="head"><h1>Overview</h1>
       <${Switch} name="period" label="Period" options=${PERIODS} fallback="1h" /></div>
+    <${Needs} status=${status} servers=${servers?.servers} />
     <${Fault} error=${error} />
+    ${!summary && !error && html`<${Loading} />`}
     ${summary && html`<${Figures} summary=${summary} period=${period} />`}
     <section class="card" aria-label="Calls over time">
       <div class="card-head"><h2>${summary?.bucket_seconds === 60 ? 'Calls per minute' : 'Calls'}</h2><${Legend} /></div>
@@ -35,6 +40,26 @@ export function Overview() {
     </div>`;
 }
 
+const NEEDS_MAX = 8;
+
+function Needs({ status, servers }) {
+  const start = useMemo(() => new Date(Date.now() - 86_400_000).toISOString(), []);
+  const { answer: chains } = useAnswer('/chains', [], 5_000);
+  const { answer: bypasses } = useAnswer('/activity' + query({ q: BYPASS_WORDS, start_time: start, limit: 1 }), ['activity'], 5_000);
+  const { answer: contention } = useAnswer('/contention' + query({ kind: 'stale-read', start_time: start }), ['contention'], 5_000);
+  if (!status || !servers) return html`<section class="card"><${Loading} lines=${3} /></section>`;
+  const stale = (contention?.edges ?? []).reduce((sum, edge) => sum + edge.meetings, 0);
+  const found = needs({ status, servers, chains: chains?.chains, bypasses: bypasses?.total ?? 0, stale });
+  return html`<section class="card needs" aria-label="What needs you">
+    <h2>${found.length === 0 ? html`<span class="good-text">✓</span> Nothing needs you` : 'Needs you'}</h2>
+    ${found.length > 0 && html`<ul>${found.slice(0, NEEDS_MAX).map((need) => html`<li key=${`${need.name} ${need.text}`} class=${need.tone}>
+      <span class="need-text"><strong><${Shown} text=${need.name} max=${80} /></strong> <${Shown} text=${need.text} max=${240} /></span>
+      ${need.command && html`<code>${need.command}</code><${Copy} text=${need.command} what="the command" isSmall />`}
+      ${need.href && html`<a class="button" href=${need.href}>${need.cure}</a>`}</li>`)}</ul>`}
+    ${found.length > NEEDS_MAX && html`<p class="faint">and ${count(found.length - NEEDS_MAX)} more</p>`}
+  </section>`;
+}
+
 const Nothing = () => html`<${Empty} title="No calls in this period" command="countersign call tool-read --tool-name=SERVER:TOOL">
   <p>Connect an agent (<code>countersign serve</code> prints how), or make a call yourself:</p>
 <//>`;
@@ -47,7 +72,7 @@ function Figures({ summary, period }) {
   return html`<ul class="figures">
     ${figure('calls', count(summary.calls), { type: '' })}
     ${figure('refused', count(status.blocked), { status: 'blocked' }, status.blocked && 'warn')}
-    ${figure('errors', count(status.error), { status: 'error' }, status.error && 'bad')}
+    ${figure('failed', count(status.error), { status: 'error' }, status.error && 'bad')}
     ${figure('running', count(status.pending), { status: 'pending' })}
     <li><span class="figure">${took(took_ms.p50)}</span><span>median duration</span></li>
     <li><span class="figure">${took(took_ms.p95)}</span><span>95th percentile</span></li>
@@ -61,7 +86,7 @@ const Agents = ({ summary }) => html`<${Tally} title="Busiest agents"
   rows=${summary.by_agent.slice(0, TOP).map((row) => [row, row.agent, { agent: row.agent }])} />`;
 
 const Tally = ({ title, rows }) => html`<section class="card"><table class="plain">
-  <thead><tr><th scope="col"><h2>${title}</h2></th><th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right">errors</th></tr></thead>
+  <thead><tr><th scope="col"><h2>${title}</h2></th><th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right">failed</th></tr></thead>
   <tbody>${rows.map(([row, name, values]) => html`<tr>
     <td class="name"><a href=${link('activity', values)}><${Shown} text=${name} max=${80} /></a></td>
     <${Counts} row=${row} />
@@ -82,13 +107,13 @@ function Health({ servers, summary }) {
   return html`<section class="card">
     ${servers.length === 0 && html`<h2>Servers</h2><${Empty} title="No servers yet" command="countersign upstream add NAME -- COMMAND" />`}
     ${servers.length > 0 && html`<table class="plain">
-      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">pending</th><th scope="col" class="right">warnings</th>
-        <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right wide">errors</th></tr></thead>
+      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">pending</th><th scope="col" class="right wide">warnings</th>
+        <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right wide">failed</th></tr></thead>
       <tbody>${busiest.slice(0, SERVERS_MAX).map((server) => html`<tr>
         <td class="name"><a href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
         <td><${State} word=${server.state} /></td>
         <td class=${'right wide ' + (server.pending ? 'warn-text' : 'faint')}>${count(server.pending)}</td>
-        <td class=${'right ' + (server.warned ? 'warn-text' : 'faint')}>${count(server.warned)}</td>
+        <td class=${'right wide ' + (server.warned ? 'warn-text' : 'faint')}>${count(server.warned)}</td>
         <${Counts} row=${counts.get(server.name)} last="right wide" />
       </tr>`)}</tbody></table>`}
     ${servers.length > SERVERS_MAX && html`<p><a href=${link('servers')}>All ${count(servers.length)} servers</a></p>`}

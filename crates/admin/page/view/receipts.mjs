@@ -1,12 +1,13 @@
 // What can be proved: chains, copies that were brought back, and single receipts.
 import { useEffect, useState } from '../vendor/hooks.mjs';
-import { get, getText, path, query, save } from '../api.mjs';
+import { get, getText, path, post, query, save } from '../api.mjs';
 import { hear } from '../live.mjs';
 import { change, link, place } from '../place.mjs';
-import { Ago, Block, Empty, Fault, html, Shown, State, useAction, useAnswer, useTitle } from '../part/shown.mjs';
+import { Ago, Block, Command, Copy, Empty, Fault, html, Loading, Shown, State, useAction, useAnswer, useTitle, When } from '../part/shown.mjs';
 import { Beside } from '../part/dialog.mjs';
 import { List } from '../part/list.mjs';
 import { bytes, count, plural, shortHash, shortId } from '../format.mjs';
+import { summary } from '../part/receipt.mjs';
 
 const PAGE = 100;
 
@@ -24,19 +25,85 @@ export function Receipts() {
     <${Fault} error=${error} />
     ${answer && answer.chains.length === 0 && html`<${Empty} title="No receipts yet" command="countersign call tool-read --tool-name=SERVER:TOOL">
       <p>Every call leaves a signed receipt. Make a call:</p><//>`}
+    ${!answer && !error && html`<${Loading} />`}
+    ${answer && answer.chains.length > 0 && html`<${Standing} chains=${answer.chains} keep=${keep('all chains')} />`}
     ${answer && answer.chains.length > 0 && html`<${Chains} chains=${answer.chains} found=${found} keep=${keep} />`}
     ${copies && html`<${Copies} copies=${copies.copies} found=${found} keep=${keep} />`}
     ${checked && found[checked] && html`<${Outcome} checks=${found[checked]} name=${checked} />`}
+    <${Drop} keep=${(name, chains) => keep(`copy ${name}`)(chains)} />
     <div class="split">
       <${Entries} chain=${values.chain} />
       ${values.receipt && html`<${Receipt} key=${values.receipt} id=${values.receipt} onClose=${() => change({ receipt: '' })} />`}
     </div>`;
 }
 
+// The last verdict on the whole ledger, kept for all tabs; a small ledger is checked at once.
+const VERDICT_KEY = 'countersign.verdict';
+const CHECKED_AT_ONCE_MAX = 20_000;
+const FRESH_MS = 600_000; // a verdict that is not asked for again
+
+// A verdict on another ledger, at this address earlier, is none.
+function lastVerdict(chains) {
+  try {
+    const last = JSON.parse(localStorage.getItem(VERDICT_KEY));
+    return chains.some(({ id }) => id === last?.oldest) ? last : null;
+  } catch {
+    return null;
+  }
+}
+
+function Standing({ chains, keep }) {
+  const [verdict, setVerdict] = useState(() => lastVerdict(chains));
+  const { isBusy, error, act } = useAction();
+  const total = chains.reduce((sum, chain) => sum + chain.length, 0);
+  const check = (isShown) => act(async () => {
+    const answer = await get('/chains/verify');
+    const found = { oldest: chains.at(-1).id, at: new Date().toISOString(), isValid: answer.valid, receipts: answer.receipts, chains: answer.chains.length };
+    localStorage.setItem(VERDICT_KEY, JSON.stringify(found));
+    setVerdict(found);
+    if (isShown || !answer.valid) keep(answer.chains);
+  });
+  useEffect(() => {
+    const isFresh = verdict && Date.now() - Date.parse(verdict.at) < FRESH_MS;
+    if (!isFresh && total <= CHECKED_AT_ONCE_MAX) check(false);
+  }, []);
+  return html`<section class=${`card standing ${verdict ? (verdict.isValid ? 'good' : 'bad') : ''}`} aria-label="Verdict on the ledger" aria-live="polite"><div class="card-head">
+    <p>${isBusy && !verdict ? 'Checking the ledger…' : !verdict ? 'The ledger has not been checked in this browser.'
+      : verdict.isValid ? html`<strong class="good-text">✓ The ledger is intact.</strong> ${plural(verdict.receipts, 'receipt')} in ${plural(verdict.chains, 'chain')}, checked <${Ago} time=${verdict.at} />.`
+        : html`<strong class="bad-text">✕ The ledger is broken.</strong> Checked <${Ago} time=${verdict.at} />.`}</p>
+    <div class="buttons"><button disabled=${isBusy} aria-label="Verify all chains" onClick=${() => check(true)}>${isBusy ? 'Verifying…' : 'Verify all'}</button><${Head} /></div></div>
+    <${Fault} error=${error} /></section>`;
+}
+
+// A line that proves later what the ledger held now, if it is kept where the ledger is not.
+function Head() {
+  const [head, setHead] = useState(null);
+  const { isBusy, error, act } = useAction();
+  return html`<button disabled=${isBusy} onClick=${() => act(async () => setHead(await post('/checkpoints')))}>Take the head</button>
+    <${Fault} error=${error} />
+    ${head && html`<div class="head-line"><p class="faint">Keep this line somewhere else. <code>countersign receipt verify --head</code> checks the ledger against it.</p><${Command} text=${head.line} /></div>`}`;
+}
+
+const DROPPED_MAX = 24 * 1024 * 1024; // JSON adds to it, and the gate takes 32 MiB
+
+// Checks an export that is dropped here, with the auditor and the keys of the gate; nothing is kept.
+function Drop({ keep }) {
+  const [isOver, setOver] = useState(false);
+  const { isBusy, error, act } = useAction();
+  const check = (file) => file && act(async () => {
+    if (file.size > DROPPED_MAX) throw new Error(`'${file.name}' is larger than ${bytes(DROPPED_MAX)}: put it into the folder copies instead`);
+    const answer = await post('/copies/verify', { name: file.name, text: await file.text() });
+    keep(answer.name, answer.chains);
+  });
+  const dropped = (event) => { event.preventDefault(); setOver(false); check(event.dataTransfer.files[0]); };
+  return html`<section class=${`drop ${isOver ? 'over' : ''}`} aria-label="Check an export" onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${dropped}>
+    <label>${isBusy ? 'Checking…' : 'Drop an export here to check it, or choose a file:'} <input type="file" accept=".jsonl,.json,.txt" disabled=${isBusy} onChange=${(event) => check(event.target.files[0])} /></label>
+    <${Fault} error=${error} /></section>`;
+}
+
 function Chains({ chains, found, keep }) {
   const chosen = place.value.values.chain;
-  return html`<section class="card"><div class="card-head"><h2>Chains</h2>
-    <${Verify} found=${found['all chains']} name="all chains" label="Verify all" ask=${async () => (await get('/chains/verify')).chains} keep=${keep('all chains')} /></div>
+  return html`<section class="card"><h2>Chains</h2>
     <div class="table-box short" tabindex="0" role="region" aria-label="Chains"><table class="plain decided">
     <thead><tr><th scope="col">Chain</th><th scope="col">State</th><th scope="col" class="right">Receipts</th>
       <th scope="col" class="wide">Opened</th><th scope="col" class="wide">Last</th><th scope="col" class="wide">Last hash</th><th scope="col">Verify</th></tr></thead>
@@ -142,15 +209,29 @@ function Entries({ chain }) {
   </section>`;
 }
 
-// As it was signed, laid out for reading.
+// What it says in words, its place in the chain, and then as it was signed.
 function Receipt({ id, onClose }) {
   const [text, setText] = useState(null);
   const [error, setError] = useState(null);
+  const { answer } = useAnswer('/chains', []);
   useEffect(() => { getText('/receipts' + path(id)).then(setText, setError); }, [id]);
+  const told = text === null ? null : summary(text);
+  const length = answer?.chains.find((chain) => chain.id === told?.chain)?.length;
   return html`<${Beside} title=${html`Receipt <code>${shortId(id)}</code>`} onClose=${onClose}>
     <${Fault} error=${error} />
-    <p><a href=${link('activity', { open: id.replace(/^urn:receipt:/, '') })}>Show its record</a></p>
-    ${text !== null && html`<${Block} text=${laidOut(text)} label="The receipt as JSON" />`}
+    ${text === null && !error && html`<${Loading} />`}
+    ${told && html`<p class="story"><${Shown} text=${told.sentence} max=${1000} /></p>
+      <dl class="facts">
+        <dt>When</dt><dd><${When} time=${told.at} /></dd>
+        <dt>Action</dt><dd><${Shown} text=${told.action} />, risk <${Shown} text=${told.risk} /></dd>
+        <dt>Outcome</dt><dd><${State} word=${told.outcome} /></dd>
+        ${told.targets.length > 0 && html`<dt>Targets</dt><dd>${told.targets.map((target) => html`<div><${Shown} text=${target} max=${400} /></div>`)}</dd>`}
+        <dt>Place</dt><dd>number ${count(told.sequence)}${length && html` of ${count(length)}`} in <a href=${link('receipts', { chain: told.chain })}>chain <code>${shortId(told.chain)}</code></a></dd>
+        <dt>Follows</dt><dd>${told.previous ? html`<code title=${told.previous}>${shortHash(told.previous)}</code>` : 'nothing: it is the first'}</dd>
+        <dt>Signed by</dt><dd><code><${Shown} text=${told.signer} max=${200} /></code></dd>
+        <dt>Record</dt><dd><a href=${link('activity', { open: id.replace(/^urn:receipt:/, '') })}>Show its record</a></dd>
+      </dl>`}
+    ${text !== null && html`<h3>As it was signed</h3><div class="payload"><div class="payload-tools"><${Copy} text=${text} what="the receipt" /></div><${Block} text=${laidOut(text)} label="The receipt as JSON" /></div>`}
   <//>`;
 }
 

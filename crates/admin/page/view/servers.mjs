@@ -1,11 +1,14 @@
 // Servers and their tools: how they stand, and what people decide about them.
-import { Ago, Block, Empty, Fault, html, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
+import { useEffect, useRef } from '../vendor/hooks.mjs';
+import { Ago, Block, Command, Empty, Fault, html, Loading, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
 import { Action, Decision } from '../part/dialog.mjs';
 import { Choice, Search } from '../part/filters.mjs';
 import { List } from '../part/list.mjs';
 import { count, plural } from '../format.mjs';
 import { path, post, query, remove } from '../api.mjs';
 import { change, go, link, place } from '../place.mjs';
+import { Add } from './add.mjs';
+import { Reviews } from './review.mjs';
 import { Review, SideBySide } from './tool.mjs';
 
 const STATUSES = ['callable', 'pending_approval', 'disabled_by_user', 'disabled_by_config',
@@ -19,10 +22,15 @@ export function Servers() {
   const { answer, error, look } = useAnswer('/servers', ['server', 'tool', 'activity']);
   const servers = answer?.servers ?? [];
   const chosen = servers.find((server) => server.name === values.server);
+  const waiting = servers.filter(({ name, quarantined }) => !quarantined && (!values.server || name === values.server)).reduce((sum, { pending }) => sum + (pending ?? 0), 0);
   return html`
     <div class="head"><h1>${values.server
-      ? html`<a href=${link('servers')}>Servers</a> <span class="faint">/</span> <${Shown} text=${values.server} />` : 'Servers and tools'}</h1></div>
+      ? html`<a href=${link('servers')}>Servers</a> <span class="faint">/</span> <${Shown} text=${values.server} />` : 'Servers and tools'}</h1>
+      ${waiting > 0 && html`<button class="primary" onClick=${() => change({ review: 'yes', tool: undefined })}>Review ${plural(waiting, 'item')} one by one</button>`}</div>
     <${Fault} error=${error} />
+    ${!answer && !error && html`<${Loading} />`}
+    ${answer && !values.server && html`<${Add} look=${look} />`}
+    ${answer && values.review === 'yes' && html`<${Reviews} key=${values.server ?? ''} servers=${servers} only=${values.server} look=${look} />`}
     ${answer && !values.server && html`<${All} servers=${servers} look=${look} />`}
     ${answer && values.server && !chosen && html`<${Empty} title="Server not found" command="countersign upstream list" />`}
     ${chosen && html`<${One} server=${chosen} look=${look} />`}
@@ -36,7 +44,7 @@ export function Servers() {
 function All({ servers, look }) {
   if (!servers.length) {
     return html`<${Empty} title="No servers yet" command="countersign upstream add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes">
-      <p>Add one, for example the reference server for files. It does not start until you approve it.</p><//>`;
+      <p>Paste one above, or add it on the command line, for example the reference server for files. It does not start until you approve it.</p><//>`;
   }
   return html`<div class="table-box" tabindex="0" role="region" aria-label="Servers"><table class="plain servers decided">
     <thead><tr><th scope="col">Server</th><th scope="col">State</th><th scope="col" class="wide">Transport</th>
@@ -83,6 +91,7 @@ function One({ server, look }) {
         ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}' and all decisions about it?`}
           work=${async () => { await remove('/servers' + path(server.name)); go('servers'); }} />`}
       </div></div>
+    ${server.state === 'needs_login' && html`<p class="notice warn">It needs a sign-in. Run this on the machine of the gate:</p><${Command} text=${server.login?.command ?? `countersign upstream login ${server.name}`} />`}
     ${server.error && html`<p class="notice bad"><${Shown} text=${server.error} max=${2000} /></p>`}
     ${(server.warnings ?? []).map((warning) => html`<p class="notice warn"><${Shown} text=${warning.text} max=${1000} /></p>`)}
     <dl class="facts">
@@ -136,14 +145,26 @@ function Warned({ server }) {
     ${warned.length > WARNED_MAX && html` and ${count(warned.length - WARNED_MAX)} more`}</p>`;
 }
 
+const LOG_EVERY_MS = 2_000;
+
+// What the server writes to its stderr, as it is written.
 function Log({ server }) {
   const isOpen = place.value.values.log === 'yes';
-  const { answer, error } = useAnswer(isOpen ? '/servers' + path(server.name, 'logs') + '?limit=200' : null, ['server', 'activity']);
+  const { answer, error, look } = useAnswer(isOpen ? '/servers' + path(server.name, 'logs') + '?limit=200' : null, ['server']);
+  const box = useRef(null);
+  useEffect(() => {
+    const timer = isOpen && setInterval(look, LOG_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [isOpen]);
+  // The newest line stays in sight, unless somebody reads further up.
+  const isAtEnd = !box.current || box.current.scrollHeight - box.current.scrollTop - box.current.clientHeight < 40;
+  useEffect(() => { if (isAtEnd && box.current) box.current.scrollTop = box.current.scrollHeight; }, [answer]);
   return html`<details open=${isOpen} onToggle=${(event) => event.target.open !== isOpen && change({ log: event.target.open ? 'yes' : '' }, { small: true })}>
-    <summary>Latest log lines</summary>
+    <summary>Log</summary>
     <${Fault} error=${error} />
+    ${isOpen && !answer && !error && html`<${Loading} lines=${3} />`}
     ${answer && (answer.lines.length
-      ? html`<pre class="block log" tabindex="0" role="region" aria-label="Log">${answer.lines.map((line) => html`<${Shown} text=${line} max=${2000} />${'\n'}`)}</pre>`
+      ? html`<pre ref=${box} class="block log" tabindex="0" role="region" aria-label="Log">${answer.lines.map((line) => html`<${Shown} text=${line} max=${2000} />${'\n'}`)}</pre>`
       : html`<p class="faint">The log is empty.</p>`)}
   </details>`;
 }
@@ -168,7 +189,8 @@ function Tools() {
       <${Choice} name="status" label="Status" options=${STATUSES} />
     </div>
     <${Fault} error=${error} />
-    <p class="counted" role="status">${answer ? plural(answer.total, 'tool') : 'Loading…'}</p>
+    <p class="counted" role="status">${answer && plural(answer.total, 'tool')}</p>
+    ${!answer && !error && html`<${Loading} />`}
     ${answer && tools.length === 0 && html`<${Empty} title=${isNarrowed ? 'No matching tools' : 'No tools'} command=${isNarrowed ? undefined : 'countersign upstream list'}>
       <p>${isNarrowed ? 'Change the search or the status.' : 'The servers list no tools, or are not connected yet.'}</p><//>`}
     ${tools.length > 0 && html`<${List} label="Tools" columns=${COLUMNS} count=${tools.length} rowAt=${(index) => tools[index]}

@@ -8,8 +8,8 @@ export function SignIn({ error }) {
     <${Fault} error=${error} />
     <${Empty} title="Sign in with a link" command="countersign page">
       <p>Run this on the machine where the gate runs, and open the link that it prints. The link
-      works once and expires after ten minutes. A session lasts 12 hours, in this tab only, and
-      ends when the gate restarts.</p>
+      works once and expires after ten minutes. A session lasts 12 hours and ends when the gate
+      restarts; further tabs of this browser are signed in through this one.</p>
     <//>
   </main>`;
 }

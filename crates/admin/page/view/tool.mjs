@@ -1,6 +1,6 @@
 // One tool as a reviewer sees it: what was approved and what is there now, side by side, with
 // everything visible that its text would hide.
-import { Block, Class, Empty, Fault, html, Named, Shown, State, useAnswer, words } from '../part/shown.mjs';
+import { Block, Class, Empty, Fault, html, Loading, Named, Shown, State, useAnswer, words } from '../part/shown.mjs';
 import { Action, Beside, Decision } from '../part/dialog.mjs';
 import { path, post } from '../api.mjs';
 import { link } from '../place.mjs';
@@ -17,22 +17,34 @@ export function Review({ server, name, kind, onClose, onDecided }) {
   const title = name ? html`<${Shown} text=${`${server}:${name}`} max=${400} />` : html`<${Shown} text=${server} />: ${kind}`;
   return html`<${Beside} title=${title} onClose=${onClose}>
     <${Fault} error=${error} />
+    ${!answer && !error && html`<${Loading} />`}
     ${answer && !item && html`<${Empty} title="It is no longer listed" />`}
     ${item && html`<${Whole} item=${item} server=${server} name=${name} kind=${kind} decided=${decided} />`}
   <//>`;
 }
 
+// What it is and says, without decisions.
+export function Item({ item }) {
+  return html`<${Verdict} item=${item} /><${Text} item=${item} />`;
+}
+
+const Verdict = ({ item }) => html`
+    <p class="verdict"><${State} word=${item.status} /> <${Class} word=${item.class} />
+      ${item.change && html`<span class="faint">${item.change === 'new' ? 'new: nobody has approved it yet' : 'changed since it was approved'}</span>`}</p>
+    ${(item.warnings ?? []).map((warning) => html`<p class="notice warn"><strong>${words(warning.kind)}</strong> <${Shown} text=${warning.text} max=${2000} /></p>`)}`;
+
+const Text = ({ item }) => html`
+    ${item.diff && html`<h3>${item.change === 'new' ? 'Text' : 'Approved text and current text'}</h3><${SideBySide} lines=${item.diff} isNew=${item.change === 'new'} />`}
+    ${!item.diff && html`<h3>Definition</h3><${Block} text=${item.visible ?? readable(item.definition)} label="Definition" />`}`;
+
 function Whole({ item, server, name, kind, decided }) {
   const waits = item.status === 'pending_approval';
   return html`
-    <p class="verdict"><${State} word=${item.status} /> <${Class} word=${item.class} />
-      ${item.change && html`<span class="faint">${item.change === 'new' ? 'new: nobody has approved it yet' : 'changed since it was approved'}</span>`}</p>
-    ${(item.warnings ?? []).map((warning) => html`<p class="notice warn"><strong>${words(warning.kind)}</strong> <${Shown} text=${warning.text} max=${2000} /></p>`)}
+    <${Verdict} item=${item} />
     <div class="buttons"><${Decide} item=${item} server=${server} name=${name} kind=${kind} waits=${waits} decided=${decided} /></div>
     ${waits && item.change_hash && html`<${Alike} item=${item} server=${server} name=${name} kind=${kind} decided=${decided} />`}
     ${item.remediation && !waits && html`<p class="faint"><${Shown} text=${item.remediation} max=${1000} /></p>`}
-    ${item.diff && html`<h3>${item.change === 'new' ? 'Text' : 'Approved text and current text'}</h3><${SideBySide} lines=${item.diff} isNew=${item.change === 'new'} />`}
-    ${!item.diff && html`<h3>Definition</h3><${Block} text=${item.visible ?? readable(item.definition)} label="Definition" />`}
+    <${Text} item=${item} />
     ${(item.targets ?? []).length > 0 && html`<h3>Targets</h3><${Targets} rules=${item.targets} />`}
     <dl class="facts">
       <dt>Fingerprint</dt><dd><code title=${item.fingerprint}>${shortHash(item.fingerprint)}</code></dd>

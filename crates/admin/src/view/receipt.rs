@@ -164,6 +164,16 @@ pub struct CopyEntry {
     pub modified_at: Option<String>,
 }
 
+/// An export to verify.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SentCopy {
+    /// The name of the file, for the verdict.
+    pub name: String,
+    /// The receipts, as JSON lines.
+    pub text: String,
+}
+
 /// The verdict on a copy.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct CopyReport {

@@ -174,6 +174,8 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
         get("/api/v1/copies"),
         get("/api/v1/copies/audit.jsonl/verify"),
         get("/api/v1/copies/nothing/verify"),
+        post("/api/v1/copies/verify", json!({"name": "sent.jsonl", "text": "noise"})),
+        post("/api/v1/copies/verify", json!({"name": "sent.jsonl"})),
         get("/api/v1/keys"),
         get("/api/v1/contention"),
         get("/api/v1/contention?window=0s"),

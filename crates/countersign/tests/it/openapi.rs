@@ -129,6 +129,7 @@ async fn document(gate: &Gate) -> Value {
     let (origin, code) = link["url"].as_str().unwrap().split_once("/#code=").unwrap();
     for (path, names, body) in [
         ("/api/v1/tools/call", json!({}), call_body("call_tool_read", "read", "s:echo")),
+        ("/api/v1/copies/verify", json!({}), json!({"name": "sent.jsonl", "text": "noise"})),
         ("/api/v1/servers", json!({}), json!({"name": "example", "url": "http://127.0.0.1:1/mcp"})),
         (
             "/api/v1/servers/{name}/approve-items",

@@ -21,6 +21,8 @@ use tokio::sync::Mutex;
 
 use crate::runs;
 
+mod touched;
+
 /// A browser takes a while to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -252,7 +254,8 @@ async fn exported(gate: &Gate) -> Vec<String> {
 }
 
 /// Puts copies of the ledger in the home: one intact, one with a digit changed in the receipt `at`.
-async fn put_copies(gate: &Gate, at: usize) -> usize {
+/// Returns the lines of the changed one.
+async fn put_copies(gate: &Gate, at: usize) -> Vec<String> {
     let mut lines = exported(gate).await;
     let folder = gate.home().join("copies");
     std::fs::create_dir(&folder).unwrap();
@@ -262,7 +265,7 @@ async fn put_copies(gate: &Gate, at: usize) -> usize {
     let digit = if &lines[at][place..=place] == "0" { "1" } else { "0" };
     lines[at].replace_range(place..=place, digit);
     std::fs::write(folder.join("tampered.jsonl"), lines.join("\n")).unwrap();
-    lines.len()
+    lines
 }
 
 /// Returns the sessions whose calls a run's step made.
@@ -281,7 +284,7 @@ async fn the_page_verifies_receipts_and_shows_contention_and_runs() {
     meet(&gate, "/shared/plan.md").await;
     call_owned(&gate.http().await, "read", "s:echo", "/shared").await;
     let broken = 1;
-    let length = put_copies(&gate, broken).await;
+    let tampered = put_copies(&gate, broken).await;
     let store = runs::open(&gate.home());
     runs::three(&store, &sessions(&gate).await);
     let act = async |what: &str, args: Value| match what {
@@ -291,7 +294,9 @@ async fn the_page_verifies_receipts_and_shows_contention_and_runs() {
         }
         what => nothing(what, args).await,
     };
-    drive(&gate, "prove.mjs", json!({"length": length, "broken": broken}), act).await;
+    let scene = json!({
+        "length": tampered.len(), "broken": broken, "tampered": tampered.join("\n")});
+    drive(&gate, "prove.mjs", scene, act).await;
 }
 
 /// Returns markup, overrides of direction, escapes, tags, and ten thousand characters.
@@ -380,15 +385,22 @@ async fn every_view_is_accessible() {
     let record = list["activities"][0]["id"].as_str().unwrap();
     let run = rest(&gate, Method::GET, "/runs?status=failure", None).await;
     let run = run["runs"][0]["id"].as_str().unwrap();
+    let graph = rest(&gate, Method::GET, "/contention", None).await;
+    let edge = graph["edges"][0]["id"].as_str().unwrap();
     let places = json!([
         ["overview", "#/overview", ".chart rect.bar"],
         ["activity", "#/activity", "tr[data-id]"],
         ["record", format!("#/activity?open={record}"), ".beside .facts"],
         ["servers", "#/servers", ".servers td"],
         ["tool", "#/servers?server=s&tool=echo", ".beside .diff"],
+        ["add", "#/servers?add=yes", "textarea"],
+        ["review", "#/servers?review=yes", ".review-bar"],
+        ["clients", "#/clients", ".client"],
+        ["grouped", "#/activity?group=session", "tr.heading"],
         ["receipts", "#/receipts", ".entries tr[data-id]"],
-        ["contention", "#/contention", "g.strand .line"],
-        ["edge", "#/contention?edge=0", ".calls a"],
+        ["contention", "#/contention", ".sentence"],
+        ["graph", "#/contention?shape=graph", "g.strand .line"],
+        ["edge", format!("#/contention?edge={edge}"), ".calls a"],
         ["runs", "#/runs", "tr[data-id]"],
         ["run", format!("#/runs?run={run}"), ".step"],
         ["tokens", "#/tokens", ".plain td"],

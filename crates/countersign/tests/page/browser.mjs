@@ -1,8 +1,9 @@
 // A real browser, driven as a person would. What it is to look at stands in $PAGE_SCENE; what must
 // happen outside of it (calls of agents, files) it asks of the test that started it, line by line.
-// Whatever the page complains of, or asks of another host, fails the scenario.
+// Whatever the page complains of, or asks of another host, fails the scenario. With $PAGE_FILES the
+// page's own files are those of that folder, so that a change of them needs no build.
 import { createRequire } from 'node:module';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,7 +13,7 @@ const { chromium } = load('playwright-core');
 const axeSource = load('axe-core').source;
 
 export const scene = JSON.parse(process.env.PAGE_SCENE);
-export const WIDTHS = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
+export const WIDTHS = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 export const THEMES = ['light', 'dark'];
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
@@ -45,6 +46,7 @@ export async function scenario(play) {
     viewport: WIDTHS.wide, acceptDownloads: true, colorScheme: 'light',
   });
   context.setDefaultTimeout(PATIENCE_MS);
+  if (process.env.PAGE_FILES) await context.route(/^[^?#]*:\d+\/(page\/.*)?(#.*)?$/, fromFolder);
   const faults = [];
   let status = 0;
   try {
@@ -61,6 +63,18 @@ export async function scenario(play) {
   await context.close();
   await rm(folder, { recursive: true, force: true });
   process.exit(status);
+}
+
+const KINDS = { html: 'text/html', css: 'text/css', svg: 'image/svg+xml', mjs: 'text/javascript' };
+
+// The gate's own answer, its rules included, with another body.
+async function fromFolder(route) {
+  const { pathname } = new URL(route.request().url());
+  const name = pathname === '/' ? 'index.html' : pathname.slice('/page/'.length);
+  const { headers } = await fetch(new URL('/', scene.origin));
+  const rules = { 'content-security-policy': headers.get('content-security-policy') };
+  const body = await readFile(join(process.env.PAGE_FILES, name));
+  await route.fulfill({ body, contentType: `${KINDS[name.split('.').pop()]}; charset=utf-8`, headers: rules });
 }
 
 // What a page says on its console, and where it reaches for.

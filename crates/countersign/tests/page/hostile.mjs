@@ -60,7 +60,11 @@ await scenario(async ({ page }) => {
   await harmless(page, 'a receipt');
 
   await goTo(page, '#/contention');
+  await page.locator('.sentence').first().waitFor();
   await page.locator('g.strand').first().waitFor({ state: 'attached' });
+  await harmless(page, 'lanes');
+  await goTo(page, '#/contention?shape=graph');
+  await page.locator('.graph g.strand').first().waitFor({ state: 'attached' });
   await harmless(page, 'contention');
   await page.locator('.edges tr[data-id]').first().click();
   await page.locator('.calls a').first().waitFor();
@@ -70,6 +74,19 @@ await scenario(async ({ page }) => {
   await page.locator('tr[data-id]').first().click();
   await page.locator('.step').first().waitFor();
   await harmless(page, 'a run');
+  await goTo(page, '#/servers?review=yes');
+  await page.locator('.review-bar').waitFor();
+  await harmless(page, 'a review');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('option').nth(8).waitFor();
+  await harmless(page, 'the finder');
+  await page.keyboard.press('Escape');
+  await goTo(page, '#/activity?group=session');
+  await page.locator('tr.heading').first().waitFor();
+  await harmless(page, 'groups');
+  await goTo(page, '#/clients');
+  await page.getByRole('region', { name: 'Agents seen' }).waitFor();
+  await harmless(page, 'clients');
   await goTo(page, '#/tokens');
   await page.getByRole('heading', { name: 'Tokens' }).waitFor();
   await harmless(page, 'tokens');

@@ -12,7 +12,7 @@ await scenario(async ({ page }) => {
       for (const [name, place, ready] of scene.places) {
         await goTo(page, place);
         await page.locator(ready).first().waitFor();
-        await page.getByText('Loading…').waitFor({ state: 'detached' });
+        await page.locator('.loading').first().waitFor({ state: 'detached' });
         const where = `${name}-${theme}-${width}`;
         await shot(page, where);
         await judged(page, where);

@@ -5,6 +5,7 @@ import { check, goTo, outside, same, scenario, scene, signIn } from './browser.m
 await scenario(async ({ page }) => {
   await signIn(page);
   await goTo(page, '#/receipts');
+  await page.getByText('The ledger is intact.').waitFor();
   await page.getByRole('button', { name: /^Verify chain/ }).first().click();
   const outcome = page.locator('.outcome');
   await outcome.getByText('✓ Intact.').waitFor();
@@ -23,23 +24,35 @@ await scenario(async ({ page }) => {
   await page.getByRole('button', { name: 'Verify copy whole.jsonl' }).click();
   await outcome.getByText('✓ Intact.').waitFor();
 
-  // One receipt as it was signed, and all of them as a file.
-  await page.locator('.entries tr[data-id]').first().click();
+  // An export that is brought along is checked by the same auditor, and not kept.
+  await page.locator('.drop input').setInputFiles({ name: 'sent.jsonl', mimeType: 'text/plain', buffer: Buffer.from(scene.tampered) });
+  await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
+  check((await outcome.innerText()).includes('sent.jsonl'), 'it names the file');
+  await page.getByRole('button', { name: 'Take the head' }).click();
+  check(/^sha256:[0-9a-f]{64} \d+ /.test(await page.locator('.head-line code').last().innerText()), 'a line to keep elsewhere');
+
+  // One receipt in words and as it was signed, and all of them as a file.
+  await page.locator('.entries tr[data-id]').filter({ hasText: 'put' }).first().click();
   const details = page.getByRole('complementary', { name: 'Details' });
   await details.getByText('proofValue').waitFor();
+  await details.getByText(/called s:put on \/shared\/plan\.md/).waitFor();
+  await details.getByText(/number \d+ of \d+/).waitFor();
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export all' }).click()]);
   same(file.suggestedFilename(), 'receipts.jsonl');
 
   // The edges of the graph, as a picture and as a table.
-  await goTo(page, '#/contention');
+  await goTo(page, '#/contention?shape=graph');
   await page.locator('g.strand.stale-read').first().waitFor({ state: 'attached' });
   const kinds = await page.locator('.edges tr[data-id] .kind').allInnerTexts();
   same([...new Set(kinds.map((kind) => kind.trim()))].sort(), ['both wrote', 'one read, the other wrote', 'wrote after an outdated read']);
-  const drawn = await page.locator('g.strand').evaluateAll((strands) => [...new Set(strands.map((s) => s.dataset.edge))].length);
+  const drawn = await page.locator('g.strand').evaluateAll((strands) => new Set(strands.flatMap((s) => s.dataset.edges.split(' '))).size);
   same(drawn, kinds.length, 'the table says what the picture says');
   const dashes = await page.evaluate(() => ['write-write', 'stale-read', 'read-write']
-    .map((kind) => getComputedStyle(document.querySelector(`g.strand.${kind} .line`)).strokeDasharray));
+    .map((kind) => getComputedStyle(document.querySelector(`.forms .strand.${kind} .line`)).strokeDasharray));
   same(new Set(dashes).size, 3, `each kind has a form of its own: ${dashes}`);
+  // Pointing at an agent dims what it has no part in.
+  await page.locator('.node.agent').first().hover();
+  same(await page.locator('g.strand.far').count(), 1, 'the line of the other agent is dimmed');
   await page.locator('g.strand.stale-read .hit').first().dispatchEvent('click');
   await details.getByText('The calls behind it').waitFor();
   await details.getByText('did not read it again').waitFor();
@@ -48,13 +61,13 @@ await scenario(async ({ page }) => {
   await details.getByText('/shared/plan.md').first().waitFor();
 
   // A switch includes containers.
-  await goTo(page, '#/contention');
+  await goTo(page, '#/contention?shape=graph');
   await page.getByRole('checkbox').check();
   await page.waitForFunction(() => location.hash.includes('containers=true'));
   await page.locator('.edges tr[data-id]').filter({ hasText: 'in /shared' }).first().waitFor();
 
   // A shorter window finds fewer; nobody meets within ten seconds of an hour ago.
-  await goTo(page, '#/contention');
+  await goTo(page, '#/contention?shape=graph');
   const slider = page.getByRole('slider');
   await slider.focus();
   await page.keyboard.press('Home');
@@ -64,15 +77,20 @@ await scenario(async ({ page }) => {
 
   // A run and its steps, with the calls that they made.
   await goTo(page, '#/runs');
-  await page.locator('tr[data-id]').filter({ hasText: 'failure' }).click();
+  await page.locator('tr[data-id]').filter({ hasText: 'failed' }).click();
   await page.getByText('it took too long').waitFor();
   const step = page.locator('.step').first();
   for (const word of ['refactor', 'timed out', 'TIMEOUT', '1,200 tokens', '1.5 s']) {
     check((await step.innerText()).includes(word), `${word}: ${await step.innerText()}`);
   }
-  await step.getByText('What the agent wrote').click();
-  await step.getByText('I look at the plan.').waitFor();
-  await step.getByText('it was killed').waitFor();
+  // On one axis: the step, what its agent wrote, and its calls; the reason of the failure is at the top.
+  await page.getByRole('region', { name: 'Why it failed' }).getByText('it was killed').waitFor();
+  check(await page.locator('.fall-head .tick').count() > 2, 'the axis has times');
+  const wide = await step.locator('.span.timed_out').evaluate((span) => span.offsetWidth / span.parentElement.offsetWidth);
+  check(wide > 0.1 && wide < 0.15, `1.5 s of 12 s: ${wide}`);
+  await step.locator('.fall-text summary').getByText('I look at the plan.').click();
+  await step.getByRole('region', { name: 'Text of the agent' }).getByText('I look at the plan.').waitFor();
+  await step.getByRole('region', { name: 'Stderr' }).getByText('it was killed').waitFor();
   await step.getByRole('link', { name: 's:put' }).first().click();
   await details.getByText('/shared/plan.md').first().waitFor();
 

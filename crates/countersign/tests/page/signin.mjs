@@ -1,4 +1,5 @@
-// Signing in: a link works once; a tab without its token is nobody; signing out ends it.
+// Signing in: a link works once; a tab without its token is nobody, but a tab that is signed in lets
+// another one in; signing out ends it for all.
 import { check, outside, same, scenario, signIn } from './browser.mjs';
 
 await scenario(async ({ page, context, faults }) => {
@@ -17,16 +18,19 @@ await scenario(async ({ page, context, faults }) => {
   await page.reload();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
 
-  // The browser sends the cookie from another tab too; without that tab's token it opens nothing.
+  // The browser sends the cookie from another tab too; without a token of its own it opens nothing. It
+  // gets one through the tab that is signed in, not that tab's, and not after the sign-out below.
   const other = await context.newPage();
   await other.goto(scene('/'));
-  await other.getByText('Sign in with a link').waitFor();
+  await other.getByRole('heading', { name: 'Overview' }).waitFor();
+  const tokens = await Promise.all([page, other].map((tab) => tab.evaluate(() => sessionStorage.getItem('countersign.session'))));
+  check(tokens[0] !== tokens[1] && tokens.every((token) => token.startsWith('css_')), 'each tab has a token of its own');
   const status = await other.evaluate(async () => (await fetch('/api/v1/status')).status);
   same(status, 401, 'the cookie alone');
   // Once more with the same link, which was used.
-  await other.goto('about:blank');
-  await other.goto(link);
-  await other.getByText('was already used').waitFor();
+  const third = await context.newPage();
+  await third.goto(link);
+  await third.getByText('was already used').waitFor();
   // A second tab of one browser, with a link of its own, leaves the first one signed in.
   await signIn(other);
   await page.reload();

@@ -14,16 +14,18 @@ await scenario(async ({ page, context, faults }) => {
   await row.waitFor();
   check(await row.getByText('success').isVisible(), 'its status is shown');
   await outside('call', { operation: 'read', tool: 's:wipe', args: {} });
-  await page.locator('tr[data-id]').filter({ hasText: 's:wipe' }).getByText('blocked').waitFor();
+  await page.locator('tr[data-id]').filter({ hasText: 's:wipe' }).getByText('refused').waitFor();
   check(await page.evaluate(() => window.isTheSamePage), 'nothing was reloaded');
 
   // What happens while the connection is lost is told when it is back.
   await context.setOffline(true);
   await page.evaluate(() => fetch('/healthz').catch(() => {}));
+  await page.getByText('The gate does not respond').waitFor();
   await outside('call', { operation: 'read', tool: 's:echo', args: { path: '/notes/missed.md' } });
   await context.setOffline(false);
   await page.locator('tr[data-id]').filter({ hasText: 'missed.md' }).waitFor();
   await page.locator('.stream.live').waitFor();
+  await page.getByText('The gate is back.').waitFor();
   const lost = (fault) => fault.includes('ERR_INTERNET_DISCONNECTED');
   same(faults.splice(0).filter((fault) => !lost(fault)), [], 'other complaints');
 

@@ -1,0 +1,61 @@
+// What needs a person: it is first on the overview, one click from its cure; tools are reviewed one by
+// one with the keyboard; a server is pasted and lands in quarantine; clients have been seen.
+import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
+
+await scenario(async ({ page, context }) => {
+  await context.grantPermissions(['notifications']);
+  // Notices are shown by the system; here they are only counted. A tab in front gets none.
+  await page.addInitScript(() => {
+    window.noticed = [];
+    window.Notification = class { static permission = 'granted'; static requestPermission = async () => 'granted'; constructor(title, { body }) { window.noticed.push(body); } close() {} };
+    document.hasFocus = () => false;
+  });
+  await signIn(page);
+  await page.getByText('Nothing needs you').waitFor();
+  await page.getByRole('button', { name: 'Notices: off' }).click();
+  await page.getByRole('button', { name: 'Notices: on' }).waitFor();
+
+  await outside('grow');
+  const need = page.locator('.needs li').filter({ hasText: 'has 3 items to review' });
+  await need.waitFor();
+  await page.waitForFunction(() => window.noticed.includes('3 tools wait for review'));
+  await need.getByRole('link', { name: 'Review' }).click();
+
+  // One by one: a approves what is shown and nothing else, s skips.
+  const details = page.getByRole('complementary', { name: 'Details' });
+  await details.getByText('1 of 3').waitFor();
+  const first = (await details.getByRole('heading').first().innerText()).replace('s:', '');
+  await page.keyboard.press('s');
+  await details.getByText('2 of 3').waitFor();
+  const second = (await details.getByRole('heading').first().innerText()).replace('s:', '');
+  check(first !== second, 'another one is shown');
+  await details.locator('td.new').first().waitFor();
+  await page.keyboard.press('a');
+  await details.getByText('3 of 3').waitFor();
+  await details.getByRole('button', { name: 'Skip' }).click();
+  await details.getByText('1 approved, 2 skipped').waitFor();
+  same((await outside('call', { tool: `s:${first}` })).code, 'TOOL_BLOCKED', 'what was skipped still waits');
+  same((await outside('call', { tool: `s:${second}` })).code, null, 'what was approved can be called');
+  await page.keyboard.press('Escape');
+  await details.waitFor({ state: 'detached' });
+
+  // A block from a README becomes a server in quarantine, which has not been started.
+  await goTo(page, '#/servers?add=yes');
+  await page.getByLabel('Paste a JSON block').fill('{"mcpServers": {"pasted": {"command": "no-such-program", "args": ["--flag", "two words"]}}}');
+  await page.locator('.found').getByText('no-such-program --flag two words').waitFor();
+  await page.getByRole('button', { name: 'Add to quarantine' }).click();
+  await page.waitForFunction(() => location.hash.includes('server=pasted'));
+  await page.locator('.card.server .state').getByText('quarantined').waitFor();
+  same(await outside('server'), { state: 'quarantined', command: 'no-such-program', args: ['--flag', 'two words'] });
+  await goTo(page, '#/overview');
+  await page.locator('.needs li').filter({ hasText: 'pasted is in quarantine' }).waitFor();
+
+  // The log of a server as it is written.
+  await goTo(page, '#/servers?server=s&log=yes');
+  await page.getByRole('region', { name: 'Log' }).or(page.getByText('The log is empty.')).waitFor();
+
+  // Clients, with what was last seen.
+  await goTo(page, '#/clients');
+  await page.getByText('countersign connect claude', { exact: true }).waitFor();
+  await page.getByRole('region', { name: 'Agents seen' }).locator('tbody tr').first().waitFor();
+});
