@@ -10,6 +10,7 @@ const channel = new BroadcastChannel(NAME);
 
 // Of several tabs, one answers.
 export function answerTabs() {
+  if (!isSecureContext) return;
   channel.addEventListener('message', ({ data }) => {
     if (!signedIn.value || typeof data?.asks !== 'string') return;
     navigator.locks.request(`${NAME} ${data.asks}`, { ifAvailable: true }, async (lock) => {
@@ -24,6 +25,7 @@ export function answerTabs() {
 
 // A code from another tab, or null if none is signed in.
 export function askTabs() {
+  if (!isSecureContext) return null;
   const asks = crypto.randomUUID();
   return new Promise((resolve) => {
     const heard = ({ data }) => { if (data?.to === asks) end(data.code); };

@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 
 use crate::runs;
 
+mod busy;
 mod touched;
 
 /// A browser takes a while to start on a busy machine.

@@ -51,8 +51,8 @@ await scenario(async ({ page }) => {
     .map((kind) => getComputedStyle(document.querySelector(`.forms .strand.${kind} .line`)).strokeDasharray));
   same(new Set(dashes).size, 3, `each kind has a form of its own: ${dashes}`);
   // Pointing at an agent dims what it has no part in.
-  await page.locator('.node.agent').first().hover();
-  same(await page.locator('g.strand.far').count(), 1, 'the line of the other agent is dimmed');
+  await page.locator('.node.agent circle').first().hover();
+  await page.waitForFunction(() => document.querySelectorAll('g.strand.far').length === 1);
   await page.locator('g.strand.stale-read .hit').first().dispatchEvent('click');
   await details.getByText('The calls behind it').waitFor();
   await details.getByText('did not read it again').waitFor();

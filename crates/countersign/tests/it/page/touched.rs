@@ -9,7 +9,8 @@ use testkit::gate::Gate;
 use super::{drive, nothing, requested_call, rest};
 
 /// A path whose beginning does not fit into a column.
-const DEEP: &str = "a-folder-with-a-long-name/and-another-one-that-is-longer/the-plan-of-the-day.md";
+const DEEP: &str =
+    "a-folder-with-a-long-name/and-another-one-that-is-longer/the-plan-of-the-day.md";
 
 async fn call(client: &Client, operation: &str, tool: &str, args: Value) -> Value {
     let tool = format!("workspace:{tool}");
