@@ -3,8 +3,7 @@
 // worst. The table beside it says the same, so this picture is hidden from screen readers.
 import { useState } from '../vendor/hooks.mjs';
 import { html } from './shown.mjs';
-import { useNarrow } from './list.mjs';
-import { bundles, curve, KINDS, layout, NARROW, WIDE, WORDS } from './layout.mjs';
+import { bundles, curve, KINDS, layout, WIDE, WORDS } from './layout.mjs';
 import { cut, halves, plain } from '../text.mjs';
 import { plural } from '../format.mjs';
 
@@ -18,7 +17,7 @@ export function Graph({ edges, current, onOpen }) {
   const by = (factor) => setZoom((last) => Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, last * factor)));
   const drawn = bundles(edges);
   const place = layout(drawn);
-  const columns = useNarrow() ? NARROW : WIDE;
+  const columns = WIDE;
   const isFar = (bundle) => near !== null && bundle.agent !== near && bundle.resource !== near;
   const isApart = (name) => near !== null && name !== near && !drawn.some((bundle) => !isFar(bundle) && (bundle.agent === name || bundle.resource === name));
   const wheel = (event) => {

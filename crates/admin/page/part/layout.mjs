@@ -4,7 +4,6 @@
 const ROW = 32;
 const MARGIN = 24;
 export const WIDE = { width: 880, agentX: 250, resourceX: 590, nameMax: 34 };
-export const NARROW = { width: 390, agentX: 132, resourceX: 262, nameMax: 17 };
 
 // Lines that are drawn; the table has all edges. More would be a tangle that nobody reads.
 export const LINES_MAX = 300;

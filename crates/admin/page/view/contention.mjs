@@ -7,7 +7,7 @@ import { Ago, Empty, Fault, html, Loading, Shown, Target, useAnswer, useTitle } 
 import { Choice, Search, Switch } from '../part/filters.mjs';
 import { Form, Graph } from '../part/graph.mjs';
 import { bundles, KINDS, LINES_MAX, WORDS } from '../part/layout.mjs';
-import { List } from '../part/list.mjs';
+import { List, useNarrow } from '../part/list.mjs';
 import { count, plural, took } from '../format.mjs';
 import { Edge } from './edge.mjs';
 import { Lanes } from './lanes.mjs';
@@ -31,10 +31,12 @@ export function Contention() {
   const edges = all.filter((edge) => fits(edge, values));
   const chosen = edges.find((edge) => edge.id === values.edge);
   const open = (edge) => change({ edge: edge.id });
-  const isGraph = values.shape === 'graph';
+  // A small screen has the list of sentences alone.
+  const isNarrow = useNarrow();
+  const isGraph = values.shape === 'graph' && !isNarrow;
   return html`
     <div class="head"><h1>Contention</h1><div class="buttons">
-      <${Switch} name="shape" label="Shape" options=${SHAPES} fallback="lanes" />
+      ${!isNarrow && html`<${Switch} name="shape" label="Shape" options=${SHAPES} fallback="lanes" />`}
       <${Switch} name="since" label="How far back" options=${SINCE} fallback="7d" /></div></div>
     <p class="lead">${isGraph ? 'Agents that touched the same resource shortly after one another. Point at an agent or a resource to see only its meetings.'
       : 'What agents did to the same resource shortly after one another: the worst first, each meeting in one sentence.'}</p>

@@ -400,7 +400,7 @@ async fn every_view_is_accessible() {
         ["grouped", "#/activity?group=session", "tr.heading"],
         ["receipts", "#/receipts", ".entries tr[data-id]"],
         ["contention", "#/contention", ".sentence"],
-        ["graph", "#/contention?shape=graph", "g.strand .line"],
+        ["graph", "#/contention?shape=graph", "g.strand .line, .sentence"],
         ["edge", format!("#/contention?edge={edge}"), ".calls a"],
         ["runs", "#/runs", "tr[data-id]"],
         ["run", format!("#/runs?run={run}"), ".step"],

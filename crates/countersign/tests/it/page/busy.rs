@@ -195,7 +195,7 @@ async fn long_every_view_of_a_busy_home_is_accessible() {
         ["record", format!("#/activity?open={record}"), ".beside .diff"],
         ["grouped", "#/activity?group=session", "tr.heading"],
         ["contention", "#/contention?since=1h&window=5m", ".sentence"],
-        ["graph", "#/contention?shape=graph", "g.strand .line"],
+        ["graph", "#/contention?shape=graph", "g.strand .line, .sentence"],
         ["runs", "#/runs", "tr[data-id]"],
         ["run", format!("#/runs?run={failed}"), ".step"],
         ["servers", "#/servers", ".servers td"],
