@@ -140,7 +140,7 @@ showTheme();
 followLocation();
 addEventListener('hashchange', () => { if (location.hash.startsWith('#code=')) enter(); });
 answerTabs();
-listen();
 const entered = enter();
 render(html`<${App} />`, document.getElementById('app'));
 await entered;
+listen();

@@ -48,8 +48,9 @@ export async function listen() {
       stream.value = 'live';
       if (lostSince.value) backSince.value = Date.now();
       lostSince.value = null;
-      // Servers and tools are not told again: look once after each beginning.
-      if (lastId !== null) tell('again', []);
+      // Servers and tools are not told again, and views may have looked before: look once after each
+      // beginning.
+      tell('again', []);
       pause = PAUSE_MIN_MS;
       await read(answer.body);
     } catch {

@@ -17,7 +17,7 @@ await scenario(async ({ page, context }) => {
   check(await row('workspace:Edit').locator('.middle-head').first().evaluate((head) => head.scrollWidth > head.clientWidth), 'the middle is');
 
   // A refused call says its class and what it was about.
-  const refused = row('INTENT_MISMATCH');
+  const refused = row('SERVER_MISMATCH');
   for (const word of ['refused', 'destructive', 'echo refused']) await refused.getByText(word).first().waitFor();
 
   // Details lie over the columns, which stay as they are.

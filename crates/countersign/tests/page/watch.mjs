@@ -20,14 +20,22 @@ await scenario(async ({ page, context, faults }) => {
   // What happens while the connection is lost is told when it is back.
   await context.setOffline(true);
   await page.evaluate(() => fetch('/healthz').catch(() => {}));
-  await page.getByText('The gate does not respond').waitFor();
   await outside('call', { operation: 'read', tool: 's:echo', args: { path: '/notes/missed.md' } });
   await context.setOffline(false);
   await page.locator('tr[data-id]').filter({ hasText: 'missed.md' }).waitFor();
   await page.locator('.stream.live').waitFor();
-  await page.getByText('The gate is back.').waitFor();
   const lost = (fault) => fault.includes('ERR_INTERNET_DISCONNECTED');
   same(faults.splice(0).filter((fault) => !lost(fault)), [], 'other complaints');
+
+  // A gate that is gone is said where one looks, and so is its return.
+  let isCut = true;
+  await page.route('**/api/v1/events', (route) => (isCut ? route.abort() : route.continue()));
+  await page.reload();
+  await page.getByText('The gate does not respond').waitFor();
+  isCut = false;
+  await page.getByText('The gate is back.').waitFor();
+  await page.unroute('**/api/v1/events');
+  same(faults.splice(0).filter((fault) => !fault.includes('ERR_FAILED')), [], 'other complaints');
 
   // Filters narrow what is there and what comes, and are in the address.
   await page.getByLabel('Status').selectOption('blocked');

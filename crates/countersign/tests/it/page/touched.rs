@@ -38,7 +38,7 @@ async fn touch(one: &Client, other: &Client) {
         assert_eq!(call(client, operation, tool, args.clone()).await, Value::Null, "{tool} {args}");
     }
     let refused = call(one, "read", "Bash", json!({"command": "echo refused"})).await;
-    assert_eq!(refused, "INTENT_MISMATCH");
+    assert_eq!(refused, "SERVER_MISMATCH");
 }
 
 #[tokio::test]
