@@ -78,7 +78,7 @@ assert.deepEqual(layout([]).agents, []);
 
 // The file of a path stays readable.
 for (const [text, head, tail] of [
-  ['/home/ada/src/main.rs', '/home/ada/src', '/main.rs'],
+  ['/srv/shop/src/main.rs', '/srv/shop/src', '/main.rs'],
   ['/main.rs', '', '/main.rs'],
   ['octo/shop#12', 'octo', '/shop#12'],
   ['plain', '', 'plain'],
