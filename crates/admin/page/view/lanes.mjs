@@ -91,13 +91,19 @@ function Picture({ lane, list, span, colours }) {
   const ticks = [0, 0.25, 0.5, 0.75, 1];
   return html`<div ref=${box} class="lane-box"><svg class="lane-picture" width=${width} height=${height} aria-hidden="true">
     ${ticks.map((part) => html`<line class="rule" x1=${x(part)} x2=${x(part)} y1="0" y2=${height - 18} />
-      <text class="tick" x=${x(part)} y=${height - 4} text-anchor=${part === 0 ? 'start' : part === 1 ? 'end' : 'middle'}>${moment(span[0] + part * (span[1] - span[0]))}</text>`)}
+      <text class="tick" x=${x(part)} y=${height - 4} text-anchor=${part === 0 ? 'start' : part === 1 ? 'end' : 'middle'}>${clock(span, part)}</text>`)}
     ${rows.map((agent, row) => html`<g class=${`agent-${colours.get(agent)}`}><text class="agent-label" x=${LEFT - 10} y=${y(row) + 4} text-anchor="end"><title>${plain(agent)}</title>${plain(cut(agent, 24))}</text>
       <line class="row-line" x1=${LEFT} x2=${width - 12} y1=${y(row)} y2=${y(row)} /></g>`)}
     ${lane.meetings.filter(({ edge }) => edge.kind !== 'read-write' || lane.kind === 'read-write').map((meeting) => Thread({ meeting, at, x, y }))}
     ${marks.map((mark) => html`<g class=${`lane-mark agent-${colours.get(mark.agent)} ${mark.status === 'blocked' ? 'far' : ''}`} onClick=${() => go('activity', { open: mark.id })}>
       <title>${plain(`${mark.agent}: ${mark.access}, ${exact(mark.at)}`)}</title>${shape(mark, x(mark.x), y(mark.row))}</g>`)}
   </svg></div>`;
+}
+
+// The time at a part of a period, with as many digits as tell it from the next.
+function clock([from, to], part) {
+  const at = from + part * (to - from);
+  return to - from > 600_000 ? moment(at) : exact(at).slice(11, to - from > 10_000 ? 19 : 23);
 }
 
 const shape = ({ access }, x, y) => {

@@ -7,6 +7,7 @@ await scenario(async ({ page, context }) => {
   const copied = () => page.evaluate(() => navigator.clipboard.readText());
   await signIn(page);
   await goTo(page, '#/activity');
+  const choice = (name) => page.locator('.field').filter({ has: page.getByText(name, { exact: true }) }).locator('select');
   const row = (text) => page.locator('tr[data-id]').filter({ hasText: text });
 
   // A command stands in the column of targets, and a file's name is whole however long its path is.
@@ -41,17 +42,17 @@ await scenario(async ({ page, context }) => {
 
   // Filters by agent, server and period stand in the address.
   const all = await page.locator('tr[data-id]').count();
-  const agents = await page.getByLabel('Agent').locator('option').allInnerTexts();
+  const agents = await choice('Agent').locator('option').allInnerTexts();
   const session = agents.find((agent) => agent.includes('#'));
-  await page.getByLabel('Agent').selectOption(session);
+  await choice('Agent').selectOption(session);
   await page.waitForFunction((count) => { const rows = document.querySelectorAll('tr[data-id]').length; return rows > 0 && rows < count; }, all);
-  await page.getByLabel('Server').selectOption('workspace');
-  await page.getByLabel('Period').selectOption('1h');
+  await choice('Server').selectOption('workspace');
+  await choice('Period').selectOption('1h');
   for (const part of ['agent=', 'server=workspace', 'since=1h']) check(page.url().includes(part), page.url());
   await page.reload();
   await page.locator('tr[data-id]').first().waitFor();
-  same(await page.getByLabel('Agent').inputValue(), session);
-  same(await page.getByLabel('Period').inputValue(), '1h');
+  same(await choice('Agent').inputValue(), session);
+  same(await choice('Period').inputValue(), '1h');
 
   // Groups: each session has a heading.
   await goTo(page, '#/activity?group=session&server=workspace');
