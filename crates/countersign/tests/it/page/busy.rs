@@ -178,8 +178,8 @@ async fn long_every_view_of_a_busy_home_is_accessible() {
     let client = gate.http().await;
     client.request("tools/call", two_keys("write", "s:grow", json!({}))).await.unwrap();
     gate.server_when("s", |entry| entry["pending"] == 2).await;
-    put_copies(&gate, 0).await;
     fill(&gate).await;
+    put_copies(&gate, 3).await;
     let list = rest(&gate, Method::GET, "/activity?tool=Edit&limit=100", None).await;
     let edit = &list["activities"][7];
     let session = vec![edit["session_id"].as_str().unwrap().to_owned()];
