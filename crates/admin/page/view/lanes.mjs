@@ -4,7 +4,7 @@
 import { useEffect, useState } from '../vendor/hooks.mjs';
 import { get, path, query } from '../api.mjs';
 import { change, go, link } from '../place.mjs';
-import { Fault, html, Shown, Target } from '../part/shown.mjs';
+import { Fault, html, Loading, Shown, Target } from '../part/shown.mjs';
 import { useWidth } from '../part/chart.mjs';
 import { Form } from '../part/graph.mjs';
 import { lanes, LANES_MAX, numbered, period, placed, sentence, touches } from '../part/lanes.mjs';
@@ -42,12 +42,13 @@ export function Lanes({ edges, start, onOpen }) {
     return () => { isOver = true; };
   }, [key]);
   const lists = shown.map((lane) => known.get(lane.key) ?? []);
+  const isLoaded = (lane) => known.has(lane.key) || error !== null;
   const span = period(lists);
   const colours = numbered(lists.flat().map((touch) => touch.agent));
   const isNarrow = useNarrow();
   return html`<${Fault} error=${error} />
     ${!isNarrow && html`<${Legend} />`}
-    <div class="lanes">${shown.map((lane, at) => html`<${Lane} key=${lane.key} lane=${lane} list=${lists[at]} span=${span} colours=${colours} isNarrow=${isNarrow} onOpen=${onOpen} />`)}</div>
+    <div class="lanes">${shown.map((lane, at) => html`<${Lane} key=${lane.key} lane=${lane} list=${isLoaded(lane) ? lists[at] : null} span=${span} colours=${colours} isNarrow=${isNarrow} onOpen=${onOpen} />`)}</div>
     ${all.length > LANES_MAX && html`<p class="faint">The ${LANES_MAX} worst of ${plural(all.length, 'resource')}. Search for another, or see the graph.</p>`}`;
 }
 
@@ -59,15 +60,16 @@ const Legend = () => html`<ul class="legend" aria-hidden="true">
 
 function Lane({ lane, list, span, colours, isNarrow, onOpen }) {
   const [isAll, setAll] = useState(false);
-  const known = new Map(list.map((touch) => [touch.id, touch]));
+  const known = new Map((list ?? []).map((touch) => [touch.id, touch]));
   const told = isAll ? lane.meetings : lane.meetings.slice(0, SENTENCES);
   const more = lane.meetings.length - told.length;
   return html`<section class="card lane" aria-label=${lane.resource}>
     <div class="card-head"><h2><a href=${link('activity', { target_system: lane.system, target_resource: lane.resource })}><${Target} text=${lane.resource} /></a></h2>
       <span class="faint">${lane.system} · ${plural(lane.agents.size, 'agent')} · <${Form} kind=${lane.kind} /></span></div>
-    ${!isNarrow && list.length > 0 && html`<${Picture} lane=${lane} list=${list} span=${span} colours=${colours} />`}
-    <ul class="sentences">${told.map((meeting) => html`<li key=${meeting.edge.id} class=${meeting.edge.kind}>
-      <button class="sentence" onClick=${() => onOpen(meeting.edge)}><${Sentence} meeting=${meeting} known=${known} colours=${colours} /></button></li>`)}</ul>
+    ${!list && html`<${Loading} lines=${3} />`}
+    ${!isNarrow && list?.length > 0 && html`<${Picture} lane=${lane} list=${list} span=${span} colours=${colours} />`}
+    ${list && html`<ul class="sentences">${told.map((meeting) => html`<li key=${meeting.edge.id} class=${meeting.edge.kind}>
+      <button class="sentence" onClick=${() => onOpen(meeting.edge)}><${Sentence} meeting=${meeting} known=${known} colours=${colours} /></button></li>`)}</ul>`}
     ${more > 0 && html`<div><button class="quiet small" onClick=${() => setAll(true)}>Show ${plural(more, 'more meeting')}</button></div>`}
   </section>`;
 }

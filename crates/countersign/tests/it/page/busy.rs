@@ -46,7 +46,10 @@ fn frame(number: usize, now: Timestamp) -> Value {
     // Steps that share no factor with the lengths visit all combinations.
     let agent = number * 5 % 12;
     let left = i64::try_from(RECORDS - number).unwrap() * PERIOD.as_secs() / 5_000;
-    let file = format!("/srv/shop/{}", FILES[number * 7 % if number % 3 == 0 { 10 } else { 4 }]);
+    let file = format!(
+        "/srv/shop/{}",
+        FILES[(number * 7 + number / 12) % if number % 3 == 0 { 10 } else { 4 }]
+    );
     let before = "fn main() {\n    run();\n}\n";
     let (tool, input) = match number % 11 {
         0 => ("Write", json!({"file_path": file, "content": before})),
