@@ -108,7 +108,7 @@ class Packer:
         self.level = level
         self.time = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))
         self.licences = {
-            name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT"]
+            name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT", "NOTICE"]
         }
 
     def wheel(self):

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::Admin;
-use crate::view::{ConfigState, GateStatus, LedgerState};
+use crate::view::{ConfigState, GateStatus, LedgerState, SearchState};
 
 pub(crate) async fn show(State(admin): State<Admin>) -> Json<GateStatus> {
     let catalog = admin.gateway.catalog();
@@ -18,6 +18,7 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<GateStatus> {
             *tools.entry(lock.as_str().to_owned()).or_default() += 1;
         }
     }
+    let coverage = catalog.vector_coverage();
     Json(GateStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -25,6 +26,11 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<GateStatus> {
         config: ConfigState::new(admin.gateway.config_fault().map(|fault| fault.to_string())),
         upstreams,
         tools,
+        search: SearchState {
+            learned: admin.gateway.is_learned(),
+            tools: coverage.tools,
+            vectors: coverage.vectors,
+        },
         include_disabled_asked: admin.gateway.locked_asked(),
         ledger: LedgerState::from(&admin.gateway.store().ledger()),
     })

@@ -5,8 +5,9 @@ pub(crate) mod targets;
 
 use axum::Json;
 use axum::extract::State;
-use domain::catalog::{Catalog, Server, ToolFilter};
+use domain::catalog::{Catalog, Hit, Server, ToolFilter};
 use domain::policy::{Addressee, Lock};
+use domain::search::{MatchedWord, SearchQuery};
 use domain::tool::{Tool, ToolName};
 use domain::trust::{ItemKind, visible};
 use domain::{Caller, Code, Refusal, near};
@@ -22,7 +23,10 @@ use crate::form::{self, form};
 use crate::ledger::{limit, one_of};
 use crate::review::{self, Review};
 use crate::server::change::kind;
-use crate::view::{SwitchedTool, TargetPlanRule, ToolEntry, ToolList, ToolReview, Verbatim, words};
+use crate::view::{
+    ExplainedWord, SearchExplanation, SwitchedTool, TargetPlanRule, ToolEntry, ToolList,
+    ToolReview, Verbatim, words,
+};
 
 /// The maximum number of search results; a list without a query holds every tool.
 const SEARCH_RESULTS_MAX: usize = 100;
@@ -39,6 +43,8 @@ pub(crate) struct ListQuery {
     /// Tools with this status.
     #[param(inline, value_type = Option<form::Lock>)]
     status: Option<String>,
+    /// Adds the reasons for each score of a search.
+    explain: Option<bool>,
     /// The maximum number of search results.
     #[param(inline, value_type = Option<ResultsLimit>)]
     limit: Option<usize>,
@@ -56,13 +62,25 @@ pub(crate) async fn list(
     let status = one_of("status", query.status.as_deref(), &Lock::words(), |word| word)?;
     let limit = limit(query.limit, SEARCH_RESULTS_MAX, SEARCH_RESULTS_MAX)?;
     admin.gateway.first_settled(&Caller::admin()).await;
+    let vector = match &query.q {
+        Some(text) => admin.gateway.query_vector(text).await,
+        None => None,
+    };
     let catalog = admin.gateway.catalog();
-    let tools: Vec<ToolEntry> = matching(&catalog, query.q.as_deref())
+    let searched = query.q.as_deref().map(|text| SearchQuery { text, vector: vector.as_ref() });
+    let found = match searched {
+        Some(searched) => found(&catalog, searched, query.explain == Some(true)),
+        None => every(&catalog),
+    };
+    let tools: Vec<ToolEntry> = found
         .into_iter()
         .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))
         .filter(|found| status.is_none_or(|status| status == found.lock().as_str()))
         .take(if query.q.is_some() { limit } else { usize::MAX })
-        .map(|found| found.entry())
+        .map(|mut found| {
+            let explanation = found.explanation.take();
+            ToolEntry { explanation, ..found.entry() }
+        })
         .collect();
     let total = tools.len();
     Ok(Json(ToolList { tools, total }))
@@ -111,7 +129,7 @@ pub(crate) async fn show(
         visible: Some(review.visible()),
         fingerprint: Some(review.fingerprint),
         targets: Some(plan(server, tool)),
-        ..Match { server, tool, score: None }.entry()
+        ..Match { server, tool, score: None, explanation: None }.entry()
     }))))
 }
 
@@ -153,9 +171,9 @@ fn not_found(kind: ItemKind, name: &ToolName, near: &[String]) -> Refusal {
 fn switched(admin: &Admin, name: ToolName) -> SwitchedTool {
     let catalog = admin.gateway.catalog();
     match catalog.tool(&name) {
-        Some((server, tool)) => {
-            SwitchedTool::Listed(Box::new(Match { server, tool, score: None }.entry()))
-        }
+        Some((server, tool)) => SwitchedTool::Listed(Box::new(
+            Match { server, tool, score: None, explanation: None }.entry(),
+        )),
         None => SwitchedTool::Unlisted { name: name.to_string(), server: name.server },
     }
 }
@@ -165,25 +183,54 @@ struct Match<'a> {
     server: &'a Server,
     tool: &'a Tool,
     score: Option<f32>,
+    explanation: Option<SearchExplanation>,
+}
+
+fn every(catalog: &Catalog) -> Vec<Match<'_>> {
+    let tools = catalog.servers().flat_map(|server| {
+        server.tools().map(|(tool, _)| Match { server, tool, score: None, explanation: None })
+    });
+    tools.collect()
 }
 
 /// Returns the tools that match, in search order with callable ones first. Filters and limit apply
 /// afterwards.
-fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Match<'a>> {
-    let admin = Caller::admin();
-    let Some(query) = query else {
-        let every = catalog
-            .servers()
-            .flat_map(|server| server.tools().map(|(tool, _)| Match { server, tool, score: None }));
-        return every.collect();
-    };
-    let callable = catalog.search(&admin, query, MATCHES_MAX, ToolFilter::default()).into_iter();
+fn found<'a>(catalog: &'a Catalog, query: SearchQuery<'_>, explain: bool) -> Vec<Match<'a>> {
+    let (admin, all) = (Caller::admin(), ToolFilter::default());
+    let locked = catalog.search_locked(&admin, query, MATCHES_MAX, all).into_iter();
+    let locked = locked.map(|hit| (hit.server, hit.tool));
     let locked =
-        catalog.search_locked(&admin, query, MATCHES_MAX, ToolFilter::default()).into_iter();
-    callable
-        .map(|hit| Match { server: hit.server, tool: hit.tool, score: Some(hit.score) })
-        .chain(locked.map(|hit| Match { server: hit.server, tool: hit.tool, score: None }))
-        .collect()
+        locked.map(|(server, tool)| Match { server, tool, score: None, explanation: None });
+    if !explain {
+        let callable = catalog.search(&admin, query, MATCHES_MAX, all).into_iter();
+        let callable = callable.map(|Hit { server, tool, score, .. }| Match {
+            server,
+            tool,
+            score: Some(score),
+            explanation: None,
+        });
+        return callable.chain(locked).collect();
+    }
+    // The words are looked up for each result, so there are no more of them than are shown.
+    let callable = catalog.search_explained(&admin, query, SEARCH_RESULTS_MAX, all);
+    let callable = (1..).zip(callable).map(|(place, (hit, words))| {
+        let explanation = Some(explanation(place, &hit, words));
+        Match { server: hit.server, tool: hit.tool, score: Some(hit.score), explanation }
+    });
+    callable.chain(locked).collect()
+}
+
+fn explanation(place: usize, hit: &Hit<'_>, words: Vec<MatchedWord>) -> SearchExplanation {
+    let words = words.into_iter().map(|MatchedWord { word, term, score }| ExplainedWord {
+        word,
+        found: term,
+        score: hundredths(score),
+    });
+    SearchExplanation { place, similarity: hit.similarity.map(hundredths), words: words.collect() }
+}
+
+fn hundredths(score: f32) -> f64 {
+    (f64::from(score) * 100.0).round() / 100.0
 }
 
 impl Match<'_> {
@@ -201,7 +248,7 @@ impl Match<'_> {
     }
 
     fn entry(&self) -> ToolEntry {
-        let Match { server, tool, score } = *self;
+        let Match { server, tool, score, .. } = self;
         ToolEntry {
             name: format!("{}:{}", server.name, tool.name),
             server: server.name.to_string(),
@@ -212,7 +259,7 @@ impl Match<'_> {
             unverified: tool.hints.unverified(),
             call_with: tool.hints.class().variant().to_owned(),
             status: self.lock().as_str().to_owned(),
-            score: score.map(|score| (f64::from(score) * 100.0).round() / 100.0),
+            score: score.map(hundredths),
             ..ToolEntry::default()
         }
     }

@@ -49,7 +49,9 @@ pub use server::{
     ServerApproval, ServerEntry, ServerItems, ServerList, ServerLog, ServerReviewEntry,
     ServerWarning, TextWarning,
 };
-pub use status::{AnchorState, ConfigState, GateStatus, LedgerState, Liveness, Readiness};
+pub use status::{
+    AnchorState, ConfigState, GateStatus, LedgerState, Liveness, Readiness, SearchState,
+};
 pub use summary::{
     ActivitySummary, AgentCounts, DurationPercentiles, IntentCounts, ServerCounts, TimeBucket,
     ToolCounts,
@@ -57,5 +59,8 @@ pub use summary::{
 pub use target::{TargetPlanRule, TriedCall, TriedTarget, TriedTargets};
 pub(crate) use time::{lasted, milliseconds, moment};
 pub use token::{NewToken, RevokedToken, TokenEntry, TokenList};
-pub use tool::{ApprovedTool, SwitchedTool, ToolApproval, ToolEntry, ToolList, ToolReview};
+pub use tool::{
+    ApprovedTool, ExplainedWord, SearchExplanation, SwitchedTool, ToolApproval, ToolEntry,
+    ToolList, ToolReview,
+};
 pub use verbatim::Verbatim;

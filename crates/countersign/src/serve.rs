@@ -104,6 +104,7 @@ pub(crate) async fn run_with(
     };
     serving.connections.spawn(reload.watch(serving.stop.clone()));
     serving.connections.spawn(app.gateway.clone().watch_decisions());
+    serving.connections.spawn(app.gateway.clone().make_vectors());
     let events = Events::new(app.gateway.clone());
     let taking = take_spool(&home, &app.gateway, &events, &serving.hear);
     let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));

@@ -14,7 +14,7 @@ use crate::caller::{Caller, TokenSurface};
 use crate::exposed::{ExposedOffers, ExposedTools};
 use crate::near;
 use crate::policy::{Lock, Obstacle, ServerRules};
-use crate::search::Match;
+use crate::search::{Match, MatchedWord, SearchQuery};
 use crate::tool::{Tool, ToolName};
 
 use indexes::Indexes;
@@ -49,6 +49,15 @@ pub struct Hit<'a> {
     pub server: &'a Server,
     pub tool: &'a Tool,
     pub score: f32,
+    /// The similarity in meaning, from -1 to 1, if the search had one.
+    pub similarity: Option<f32>,
+}
+
+/// The number of tools that can be found by their text, and of those with a vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VectorCoverage {
+    pub tools: usize,
+    pub vectors: usize,
 }
 
 /// A tool that matches the query but that the caller cannot call.
@@ -195,35 +204,101 @@ impl Catalog {
     }
 
     /// Returns the callable tools that best match the query. Scope, locks and filters apply before
-    /// ranking.
-    pub fn search(
+    /// ranking. A tool whose name is the query comes first.
+    pub fn search<'q>(
         &self,
         caller: &Caller,
-        query: &str,
+        query: impl Into<SearchQuery<'q>>,
         limit: usize,
         filter: ToolFilter,
     ) -> Vec<Hit<'_>> {
         let scope = Scope::new(self, caller, filter);
+        let found = self.matches(&scope, query.into(), limit);
+        found.iter().map(|found| self.hit(found)).collect()
+    }
+
+    /// Returns the same tools, each with the words of the query that it was found by.
+    pub fn search_explained(
+        &self,
+        caller: &Caller,
+        query: SearchQuery<'_>,
+        limit: usize,
+        filter: ToolFilter,
+    ) -> Vec<(Hit<'_>, Vec<MatchedWord>)> {
+        let scope = Scope::new(self, caller, filter);
+        let found = self.matches(&scope, query, limit);
+        let indexes = self.indexes.of(&scope.visible);
+        let index = indexes.texts(&self.servers, &scope.visible);
+        let words = |found: &Match| index.matched_words(query.text, found.segment, found.tool);
+        found.iter().map(|found| (self.hit(found), words(found))).collect()
+    }
+
+    fn matches(&self, scope: &Scope<'_>, query: SearchQuery<'_>, limit: usize) -> Vec<Match> {
         let keep = |server, tool| scope.by_text(server, tool) == Standing::Callable;
         let indexes = self.indexes.of(&scope.visible);
-        let hits = indexes.texts(&self.servers, &scope.visible).search(query, limit, keep);
-        hits.iter()
-            .map(|hit| {
-                let (server, tool, _) = self.by_text(hit);
-                Hit { server, tool, score: hit.score }
-            })
-            .collect()
+        let mut found = indexes.texts(&self.servers, &scope.visible).search(query, limit, keep);
+        self.put_named_first(query.text, keep, &mut found);
+        found.truncate(limit);
+        found
+    }
+
+    fn hit(&self, found: &Match) -> Hit<'_> {
+        let (server, tool, _) = self.by_text(found);
+        Hit { server, tool, score: found.score, similarity: found.similarity }
+    }
+
+    /// Puts the tools with exactly the name that the query is at the beginning.
+    fn put_named_first(&self, query: &str, keep: impl Fn(u32, u32) -> bool, hits: &mut Vec<Match>) {
+        let name = query.trim();
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return;
+        }
+        let mut named = Vec::new();
+        for (segment, server) in (0..).zip(&self.servers) {
+            let own = name.strip_prefix(&*server.name).and_then(|rest| rest.strip_prefix(':'));
+            let place = |name| server.listing.approved_place(name);
+            let place = own.and_then(place).or_else(|| place(name));
+            if let Some(tool) = place.filter(|&tool| keep(segment, tool)) {
+                let known = hits.iter().position(|hit| (hit.segment, hit.tool) == (segment, tool));
+                let similarity = known.and_then(|known| hits.remove(known).similarity);
+                named.push(Match { segment, tool, score: 1.0, similarity });
+            }
+        }
+        hits.splice(..0, named);
+    }
+
+    /// Returns the servers whose approved tools have no vectors yet.
+    pub fn without_vectors(&self) -> impl Iterator<Item = &Arc<Server>> {
+        self.servers
+            .iter()
+            .filter(|server| !server.rules.quarantined && server.listing.lacks_vectors())
+    }
+
+    /// Reports whether any tool has a vector.
+    pub fn has_vectors(&self) -> bool {
+        self.servers.iter().any(|server| server.listing.has_vectors())
+    }
+
+    /// Counts the tools that can be found by their text, and those with a vector.
+    pub fn vector_coverage(&self) -> VectorCoverage {
+        let searchable = self.servers.iter().filter(|server| !server.rules.quarantined);
+        searchable.fold(VectorCoverage::default(), |sum, server| {
+            let tools = server.listing.approved_count();
+            let vectors = if server.listing.lacks_vectors() { 0 } else { tools };
+            VectorCoverage { tools: sum.tools + tools, vectors: sum.vectors + vectors }
+        })
     }
 
     /// Returns the matching tools that the caller cannot call, those pending review first.
     /// Unapproved tools are matched by name only, others by their text.
-    pub fn search_locked(
+    pub fn search_locked<'q>(
         &self,
         caller: &Caller,
-        query: &str,
+        query: impl Into<SearchQuery<'q>>,
         limit: usize,
         filter: ToolFilter,
     ) -> Vec<LockedHit<'_>> {
+        let query = query.into();
         let scope = Scope::new(self, caller, filter);
         let indexes = self.indexes.of(&scope.visible);
         let texts = indexes.texts(&self.servers, &scope.visible);
@@ -571,6 +646,47 @@ mod tests {
         assert!(found(&catalog, &admin, "elephant", ToolFilter::default()).is_empty());
         assert!(locked(&catalog, "elephant", 10).is_empty());
         assert_eq!(locked(&catalog, "file", 10).len(), 3);
+    }
+
+    #[test]
+    fn only_approved_text_gets_a_vector() {
+        let approvals = |tool: &Tool| match tool.name.as_str() {
+            "read_file" => ApprovalState::Approved,
+            _ => ApprovalState::Pending,
+        };
+        let definitions = [r#"{"name":"shred_file"}"#, r#"{"name":"read_file"}"#]
+            .map(|text| RawValue::from_string(text.to_owned()).unwrap());
+        let source = Source::Mcp("files".into());
+        let listing = Arc::new(Listing::reviewed(&source, definitions.to_vec(), approvals));
+        let with = |quarantined| {
+            let rules = Arc::new(ServerRules { quarantined, ..ServerRules::default() });
+            let state = UpstreamState::Ready;
+            let server = Server::new("files".into(), "stdio", rules, state, listing.clone());
+            Catalog::default().with(server)
+        };
+        let texts: Vec<String> =
+            listing.tool_texts("files").into_iter().map(|text| text.text).collect();
+        assert_eq!(texts, ["files read file. "]);
+        assert_eq!(with(true).without_vectors().count(), 0, "in quarantine, nothing is read");
+        assert_eq!(with(true).vector_coverage(), VectorCoverage::default());
+        assert_eq!(with(false).without_vectors().count(), 1);
+        listing.set_vectors(Vec::new());
+        assert!(listing.lacks_vectors(), "too few");
+    }
+
+    #[test]
+    fn a_tool_whose_name_is_the_query_comes_first() {
+        let tools = [
+            r#"{"name":"list","description":"file file file"}"#,
+            r#"{"name":"file","description":"-"}"#,
+        ];
+        let catalog = Catalog::default().with(server("s", ServerRules::default(), &tools));
+        for query in ["file", " file ", "s:file"] {
+            let hits = catalog.search(&Caller::admin(), query, 1, ToolFilter::default());
+            let names: Vec<&str> = hits.iter().map(|hit| hit.tool.name.as_str()).collect();
+            assert_eq!(names, ["file"], "{query}");
+            assert_eq!(hits[0].score, 1.0);
+        }
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub use render::render;
 pub use secret::{args as shown_args, is_secret, url as shown_url};
 pub use section::{
     AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, ProfileConfig, Redact, SecretsKey, StoreConfig, Telemetry, TlsFiles,
-    WorkspaceConfig,
+    PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry,
+    TlsFiles, WorkspaceConfig,
 };
 pub use server::{AutoApprove, OAuth, ServerConfig, ServerOrigin, Sharing, Start, Transport};
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};

@@ -31,6 +31,16 @@ pub fn hint(names: &[impl AsRef<str>]) -> String {
     format!("; did you mean {}?", quoted.join(" or "))
 }
 
+/// Reports whether two words differ by one letter: one more, one less, another one, or two swapped.
+pub(crate) fn differs_by_one(a: &str, b: &str) -> bool {
+    // Most words of a vocabulary are ruled out by their length, or by their ends.
+    let is_far = || {
+        let (a, b) = (a.as_bytes(), b.as_bytes());
+        a.first() != b.first() && a.last() != b.last()
+    };
+    a.len().abs_diff(b.len()) <= 4 && !is_far() && distance(a, b) == 1
+}
+
 fn rank(word: &str, candidate: &str) -> Option<usize> {
     let length_max = word.chars().count().max(candidate.chars().count());
     let allowed = DISTANCE_MAX.min(length_max.div_ceil(3));

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::catalogs::own_lists::OwnLists;
 pub(crate) use crate::catalogs::own_lists::SessionListing;
+use crate::vectors::UnreadListing;
 
 /// A catalog unchanged for this long gets its search index in advance; one searched sooner gets it
 /// on demand.
@@ -69,6 +70,25 @@ impl Catalogs {
             Some(session) => self.own_lists.catalog(self.shared(), session),
             None => self.shared(),
         }
+    }
+
+    /// Returns the lists whose approved tools have no vectors yet, shared or of single sessions.
+    pub(crate) fn unread(&self) -> Vec<UnreadListing> {
+        let shared = self.shared();
+        let unread = shared.without_vectors().map(|server| UnreadListing {
+            server: server.name.clone(),
+            listing: server.listing.clone(),
+        });
+        let mut unread: Vec<UnreadListing> = unread.collect();
+        for server in shared.servers().filter(|server| !server.rules.quarantined) {
+            let own = self.own_lists.of_server(&server.name).into_iter();
+            let own = own.filter(|own| own.listing.lacks_vectors());
+            unread.extend(own.map(|SessionListing { listing, .. }| UnreadListing {
+                server: server.name.clone(),
+                listing,
+            }));
+        }
+        unread
     }
 
     /// Notifies when the catalog changes, for everyone or for a single session.

@@ -24,6 +24,7 @@ pub mod span;
 pub mod spec;
 mod trust;
 mod upstream;
+mod vectors;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -30,6 +30,17 @@ pub(crate) const SERVER_NAME_BYTES_MAX: usize = 256;
 /// agent that searches in the first second should not conclude that there are no tools.
 pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);
 
+/// Wait for more lists before vectors are made, and the longest time until changed settings take
+/// effect on them.
+pub(crate) const VECTORS_DELAY: Duration = Duration::from_millis(50);
+pub(crate) const VECTORS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Vectors that are written to the home at a time: some hundred milliseconds of work.
+pub(crate) const VECTORS_PER_WRITE: usize = 64;
+
+/// The length of a query that its vector is made from; the model reads 64 tokens.
+pub(crate) const VECTOR_QUERY_BYTES_MAX: usize = 4096;
+
 /// Maximum wait of a connection for the server's list of resources; its tools do not wait longer.
 pub(crate) const RESOURCES_WAIT: Duration = Duration::from_secs(2);
 

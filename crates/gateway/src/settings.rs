@@ -13,6 +13,8 @@ use domain::policy::Strictness;
 #[derive(Clone)]
 pub struct GateSettings {
     pub strictness: Strictness,
+    /// Searches count meaning beside words.
+    pub learned: bool,
     pub tools_limit: u32,
     pub tool_response_limit: u32,
     pub call_timeout: Duration,
@@ -47,6 +49,7 @@ impl From<&Config> for GateSettings {
         let strict = config.intent.strict_server_validation;
         GateSettings {
             strictness: if strict { Strictness::Refuse } else { Strictness::Warn },
+            learned: config.search.learned,
             tools_limit: config.tools_limit,
             tool_response_limit: config.tool_response_limit,
             call_timeout: config.call_timeout,

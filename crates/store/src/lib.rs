@@ -16,6 +16,7 @@ pub mod state;
 pub mod survey;
 mod upkeep;
 pub mod vault;
+mod vectors;
 mod write;
 
 use std::fs::DirBuilder;
@@ -39,6 +40,7 @@ pub use record::{
     RecordAgent, RecordKind, RecordStatus, Word,
 };
 pub use upkeep::shares::ShareExcess;
+pub use vectors::{VectorFile, VectorKey};
 pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
@@ -268,6 +270,11 @@ impl Store {
     /// Returns the encrypted secrets of the home.
     pub fn vault(&self) -> &Vault {
         &self.inner.vault
+    }
+
+    /// Returns the stored vectors of a version of the search model, each of this many bytes.
+    pub fn vectors(&self, model: &str, vector_bytes: usize) -> VectorFile {
+        VectorFile::new(&self.inner.home, model, vector_bytes)
     }
 
     /// Lists the copies of chains in the home, by name.

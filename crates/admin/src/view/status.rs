@@ -19,6 +19,7 @@ pub struct GateStatus {
     pub upstreams: BTreeMap<String, usize>,
     /// Tools by status.
     pub tools: BTreeMap<String, usize>,
+    pub search: SearchState,
     pub include_disabled_asked: u64,
     pub ledger: LedgerState,
 }
@@ -30,6 +31,17 @@ pub struct ConfigState {
     /// The reason the newest config file is not in effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// The search by meaning.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct SearchState {
+    /// Whether it is switched on, and the processor is fast enough for it.
+    pub learned: bool,
+    /// Tools that can be found by their text.
+    pub tools: usize,
+    /// Those that can be found by meaning so far.
+    pub vectors: usize,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]

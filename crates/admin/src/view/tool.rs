@@ -33,6 +33,9 @@ pub struct ToolEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub score: Option<f64>,
+    /// The reasons for the score, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<SearchExplanation>,
     /// Steps to lift the lock, and the person who can take them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation: Option<String>,
@@ -64,6 +67,29 @@ pub struct ToolEntry {
     /// The definition laid out, with hidden characters visible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visible: Option<String>,
+}
+
+/// The reasons that a search found a tool.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct SearchExplanation {
+    /// The place among the results, from 1.
+    pub place: usize,
+    /// The similarity in meaning, -1 to 1; absent where words decide alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -1, maximum = 1)]
+    pub similarity: Option<f64>,
+    /// The words of the query that occur in the tool.
+    pub words: Vec<ExplainedWord>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ExplainedWord {
+    /// The stem of the word.
+    pub word: String,
+    /// The stem in the tool's text.
+    pub found: String,
+    #[schema(minimum = 0)]
+    pub score: f64,
 }
 
 /// One tool as a reviewer sees it, or another item of its server.

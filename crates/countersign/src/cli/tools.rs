@@ -27,6 +27,9 @@ pub(crate) enum Tools {
         /// Maximum number of results
         #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=100))]
         limit: u16,
+        /// Show the words that matched and the similarity in meaning
+        #[arg(long)]
+        explain: bool,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use admin::view::{AgentList, GateStatus, ServerEntry, ServerList};
+use admin::view::{AgentList, GateStatus, SearchState, ServerEntry, ServerList};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -66,6 +66,7 @@ fn screen(report: &StatusReport, now: Timestamp) -> String {
             rows.push(("config", config.unwrap_or_else(|| "in effect".to_owned())));
             rows.extend(server_rows(&servers.servers));
             rows.extend(agent_rows(agents, now));
+            rows.push(("search", search(&status.search)));
             let ledger = &status.ledger;
             let length = ledger.length;
             rows.push((
@@ -82,6 +83,16 @@ fn screen(report: &StatusReport, now: Timestamp) -> String {
     rows.push(("clients", connected));
     rows.push(("home", report.home.clone()));
     output::fields(&rows)
+}
+
+fn search(search: &SearchState) -> String {
+    match search {
+        SearchState { learned: false, .. } => "by words".to_owned(),
+        SearchState { tools, vectors, .. } if vectors < tools => {
+            format!("by words and meaning, {vectors} of {tools} tools read so far")
+        }
+        SearchState { .. } => "by words and meaning".to_owned(),
+    }
 }
 
 /// Counts the servers that work, and names each other one with what mends it.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use admin::view::{ItemChoice, NamedItem, SwitchedTool, TargetPlanRule, ToolEntry, ToolList};
+use admin::view::{
+    ExplainedWord, ItemChoice, NamedItem, SwitchedTool, TargetPlanRule, ToolEntry, ToolList,
+};
 use domain::signature::first_sentence;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
@@ -32,11 +34,11 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
             let none = || none_listed(server.as_deref(), status.as_deref());
             output::answer(output, &answer.await?, |tools| list(tools, none)).map(|_| ())
         }
-        Tools::Search { query, limit, output } => {
+        Tools::Search { query, limit, explain, output } => {
             let query = encode(&query.join(" "));
-            let path = format!("{PATH}?q={query}&limit={limit}");
+            let path = format!("{PATH}?q={query}&limit={limit}&explain={explain}");
             let answer = get(place, Reach::All, &path).await?;
-            output::answer(output, &answer, found).map(|_| ())
+            output::answer(output, &answer, if explain { explained } else { found }).map(|_| ())
         }
         Tools::Show { name, diff, output } => show(place, &name, diff, output).await,
         Tools::Approve { server: Some(server), yes, .. } => {
@@ -183,6 +185,32 @@ fn found(answer: &ToolList) -> String {
     };
     let rows: Vec<Vec<String>> = answer.tools.iter().map(row).collect();
     table(&["score", "tool", "call with", "status", "description"], &rows)
+}
+
+fn explained(answer: &ToolList) -> String {
+    if answer.tools.is_empty() {
+        return found(answer);
+    }
+    let row = |tool: &ToolEntry| {
+        let explanation = tool.explanation.as_ref();
+        let of = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let words = explanation.map(|it| it.words.iter().map(matched).collect::<Vec<_>>());
+        vec![
+            of(explanation.map(|it| it.place.to_string())),
+            of(tool.score.map(|score| format!("{score:.2}"))),
+            tool.name.clone(),
+            of(explanation.and_then(|it| it.similarity).map(|share| format!("{share:.2}"))),
+            of(words.map(|words| words.join(", ")).filter(|words| !words.is_empty())),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.tools.iter().map(row).collect();
+    table(&["place", "score", "tool", "similarity", "words"], &rows)
+}
+
+/// Formats a word that matched, with the form in the tool if it is another.
+fn matched(word: &ExplainedWord) -> String {
+    let ExplainedWord { word, found, score } = word;
+    if word == found { format!("{word} {score:.1}") } else { format!("{word}~{found} {score:.1}") }
 }
 
 fn whole(tool: &ToolEntry) -> String {

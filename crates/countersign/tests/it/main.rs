@@ -39,6 +39,7 @@ mod locks;
 mod manners;
 mod matrix;
 mod mcp_serve;
+mod meaning;
 mod metrics;
 mod misbehaving;
 mod obsigna;

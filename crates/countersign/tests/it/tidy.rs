@@ -12,17 +12,18 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("mcp", &[]),
     ("receipt", &[]),
+    ("embed", &[]),
     ("plugin-sdk", &[]),
-    ("domain", &["receipt"]),
+    ("domain", &["receipt", "embed"]),
     ("workflow", &["domain"]),
     ("provider", &["mcp", "domain"]),
     ("store", &["domain", "receipt"]),
     ("tools", &["mcp", "domain", "provider", "plugin-sdk"]),
     ("runner", &["mcp", "domain", "workflow", "provider", "store", "tools"]),
-    ("gateway", &["mcp", "domain", "receipt", "provider", "store"]),
+    ("gateway", &["mcp", "domain", "receipt", "embed", "provider", "store"]),
     ("admin", &["mcp", "domain", "receipt", "provider", "store", "gateway"]),
     ("testkit", &["mcp"]),
     (
@@ -35,10 +36,10 @@ const LAYERS: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 3] = ["receipt", "domain", "workflow"];
+const PURE: [&str; 4] = ["receipt", "embed", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
-const ALONE: [&str; 3] = ["mcp", "plugin-sdk", "receipt"];
+const ALONE: [&str; 4] = ["mcp", "plugin-sdk", "receipt", "embed"];
 
 /// Crates that wait, perform I/O or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use embed::Vector;
 use serde_json::value::RawValue;
 
 use super::offer::ServerOffer;
 use super::plans::{PlanSource, ToolPlan, ToolPlans};
 use crate::document::Shortlist;
 use crate::policy::ApprovalState;
-use crate::search::{Document, Segment};
+use crate::search::{Document, Segment, ToolText};
 use crate::tool::{Source, Tool};
 
 pub struct Listing {
@@ -203,6 +204,41 @@ impl Listing {
         &self.segment
     }
 
+    /// Reports whether the approved tools have no vectors yet.
+    pub fn lacks_vectors(&self) -> bool {
+        self.segment.lacks_vectors()
+    }
+
+    pub(super) fn has_vectors(&self) -> bool {
+        !self.places.is_empty() && !self.lacks_vectors()
+    }
+
+    /// Returns the text of each approved tool that its vector is made from. Text that nobody has
+    /// approved gets no vector.
+    pub fn tool_texts(&self, server: &str) -> Vec<ToolText> {
+        let approved = self.places.iter().map(|place| &self.tools[*place as usize]);
+        let text = |tool: &Arc<Tool>| {
+            let description = tool.description();
+            ToolText::new(server, &document(tool, &description))
+        };
+        approved.map(text).collect()
+    }
+
+    /// Sets the vectors of the approved tools, in the order of [`Listing::tool_texts`].
+    pub fn set_vectors(&self, vectors: Vec<Vector>) {
+        self.segment.set_vectors(vectors);
+    }
+
+    pub(super) fn approved_count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Returns the position among the approved tools of a tool by its name.
+    pub(super) fn approved_place(&self, name: &str) -> Option<u32> {
+        let place = *self.by_name.get(name)? as u32;
+        self.places.binary_search(&place).ok().map(|approved| approved as u32)
+    }
+
     /// Returns the position in `tools` of a tool of the segment.
     pub(super) fn place(&self, indexed: u32) -> usize {
         self.places[indexed as usize] as usize
@@ -233,13 +269,11 @@ fn affordable(tool: &Tool, approval: ApprovalState) -> ApprovalState {
 
 fn segment<'a>(tools: impl Iterator<Item = &'a Arc<Tool>>) -> Segment {
     let tools: Vec<(&Arc<Tool>, String)> = tools.map(|tool| (tool, tool.description())).collect();
-    let documents: Vec<Document<'_>> = tools
-        .iter()
-        .map(|(tool, description)| Document {
-            name: &tool.name,
-            description,
-            input_schema: tool.input_schema_json(),
-        })
-        .collect();
+    let documents: Vec<Document<'_>> =
+        tools.iter().map(|(tool, description)| document(tool, description)).collect();
     Segment::build(&documents)
+}
+
+fn document<'a>(tool: &'a Tool, description: &'a str) -> Document<'a> {
+    Document { name: &tool.name, description, input_schema: tool.input_schema_json() }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{
     AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    Redact, SecretsKey, ServerConfig, ServerOrigin, Sharing, Start, StoreConfig, Telemetry,
-    ToolRules, Transport, WorkspaceConfig,
+    Redact, SearchConfig, SecretsKey, ServerConfig, ServerOrigin, Sharing, Start, StoreConfig,
+    Telemetry, ToolRules, Transport, WorkspaceConfig,
 };
 
 const PORT: u16 = 7420;
@@ -27,6 +27,7 @@ impl Default for Config {
             workspace: WorkspaceConfig::default(),
             plugins: Vec::new(),
             intent: IntentDeclaration::default(),
+            search: SearchConfig::default(),
             tools_limit: 15,
             tool_response_limit: 20_000,
             call_timeout: Duration::from_mins(2),
@@ -73,6 +74,12 @@ impl Default for WorkspaceConfig {
             shell: false,
             allow_outside: false,
         }
+    }
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self { learned: true }
     }
 }
 

@@ -217,6 +217,7 @@ pub(super) static TOP: Table = Table {
             Kind::Section(&INTENT),
             "How strictly declared intents are checked.",
         ),
+        hot("search", Kind::Section(&SEARCH), "What counts when tools are searched."),
         hot(
             "tools_limit",
             TOOLS_LIMIT,
@@ -493,6 +494,16 @@ pub(super) static INTENT: Table = Table {
         "strict_server_validation",
         Kind::Flag,
         "Refuse a call that declares a milder intent than the tool's annotations; else warn.",
+    )],
+};
+
+pub(super) static SEARCH: Table = Table {
+    path: "search",
+    foreign: &[],
+    keys: &[hot(
+        "learned",
+        Kind::Flag,
+        "Count similarity in meaning beside words; see [search.md](search.md).",
     )],
 };
 

@@ -34,6 +34,7 @@ pub fn render(config: &Config) -> Value {
         "intent_declaration": {
             "strict_server_validation": config.intent.strict_server_validation,
         },
+        "search": { "learned": config.search.learned },
         "tools_limit": config.tools_limit,
         "tool_response_limit": config.tool_response_limit,
         "call_timeout": spell(config.call_timeout),

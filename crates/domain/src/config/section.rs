@@ -50,6 +50,12 @@ pub struct IntentDeclaration {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchConfig {
+    /// Similarity in meaning counts beside words.
+    pub learned: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
     pub durability: Durability,
     pub payloads: Payloads,

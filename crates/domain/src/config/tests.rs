@@ -555,7 +555,7 @@ const FULL: &str = r#"{
   "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
   "plugins": {"p": {"path": "/p", "config": {"password": "t0p", "n": [1, 2.5, null]}, "env": {"TOKEN": "t0p"}, "sha256":
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
-  "intent_declaration": {"strict_server_validation": false},
+  "intent_declaration": {"strict_server_validation": false}, "search": {"learned": false},
   "tools_limit": 3, "tool_response_limit": 0,
   "call_timeout": "3m", "connect_timeout": 5, "shutdown_timeout": 0, "refresh_interval": "1h",
   "ledger": {"durability": "disk", "payloads": "none", "on_failure": "refuse",
@@ -604,6 +604,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             "sha256": "a".repeat(64),
         }},
         "intent_declaration": {"strict_server_validation": false},
+        "search": {"learned": false},
         "tools_limit": 3, "tool_response_limit": 0,
         "call_timeout": "3m", "connect_timeout": "5s", "shutdown_timeout": "0s",
         "refresh_interval": "1h",

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::fault::Note;
 use super::section::{
-    IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, SecretsKey, StoreConfig,
-    Telemetry, TlsFiles, WorkspaceConfig,
+    IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey,
+    StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,
 };
 use super::server::ServerConfig;
 
@@ -31,6 +31,7 @@ pub struct Config {
     pub workspace: WorkspaceConfig,
     pub plugins: Vec<PluginConfig>,
     pub intent: IntentDeclaration,
+    pub search: SearchConfig,
     pub tools_limit: u32,
     /// In characters; 0 is no limit.
     pub tool_response_limit: u32,

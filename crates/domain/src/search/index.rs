@@ -25,6 +25,7 @@ pub struct Index {
     starts: Vec<u32>,
     /// The number of the first tool of each segment, and the number of tools.
     bases: Vec<u32>,
+    segments: Vec<Arc<Segment>>,
 }
 
 /// A tool, by its segment and its position there.
@@ -41,8 +42,9 @@ impl Index {
         for (name, segment) in &servers {
             merge.add(name, segment);
         }
-        let segments: Vec<&Segment> = servers.iter().map(|(_, segment)| &**segment).collect();
-        merge.finish(&segments)
+        let segments: Vec<Arc<Segment>> = servers.into_iter().map(|(_, segment)| segment).collect();
+        let index = merge.finish(&segments);
+        Index { segments, ..index }
     }
 
     /// Returns the number of tools.
@@ -66,6 +68,15 @@ impl Index {
     pub(super) fn slot(&self, tool: u32) -> ToolSlot {
         let segment = self.bases.partition_point(|&base| base <= tool) - 1;
         ToolSlot { segment: segment as u32, tool: tool - self.bases[segment] }
+    }
+
+    /// Returns the number of a tool, the inverse of `slot`.
+    pub(super) fn number(&self, segment: u32, tool: u32) -> u32 {
+        self.bases[segment as usize] + tool
+    }
+
+    pub(super) fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
     }
 
     /// Returns a term's rarity relative to one that is in every tool; `tools_with` may be zero.
@@ -136,7 +147,7 @@ impl Merge {
         })
     }
 
-    fn finish(mut self, segments: &[&Segment]) -> Index {
+    fn finish(mut self, segments: &[Arc<Segment>]) -> Index {
         let mut index = Index { bases: vec![0], starts: vec![0], ..Index::default() };
         for segment in segments {
             index.bases.push(index.bases[index.bases.len() - 1] + segment.tools);
@@ -158,7 +169,7 @@ impl Merge {
         index
     }
 
-    fn gather(&mut self, segments: &[&Segment], bases: &[u32]) -> Vec<Posting> {
+    fn gather(&mut self, segments: &[Arc<Segment>], bases: &[u32]) -> Vec<Posting> {
         let total = self.stretches.iter().map(|stretch| stretch.length as usize).sum();
         let mut gathered = vec![Posting { tool: 0, impact: Impact::default() }; total];
         let of_name = Impact::new(SERVER_NAME_IMPACT);

@@ -4,6 +4,7 @@
 use super::index::Index;
 use super::query::{Query, Word};
 use super::splitter::Form;
+use crate::near;
 
 /// Shorter words are prefixes of too many others by chance. In bytes: one Chinese character may
 /// begin pairs, see `has_kin`.
@@ -13,6 +14,13 @@ const PREFIX_BYTES_MIN: usize = 4;
 /// word begins with ("finance" for "financial"); both are multiplied by the share in common.
 const LONGER_WEIGHT: f32 = 0.6;
 const SHORTER_WEIGHT: f32 = 0.5;
+
+/// The weight of a term that differs from the word by one letter, used only if no word of the query
+/// is known.
+const TYPO_WEIGHT: f32 = 0.5;
+
+/// Words of a query that are compared with the whole vocabulary.
+const TYPO_WORDS_MAX: usize = 8;
 
 /// Terms that may match one word; the nearest are used.
 const KIN_MAX: usize = 8;
@@ -39,9 +47,14 @@ pub(super) struct Kin {
 
 impl Plan {
     pub(super) fn new(index: &Index, query: &Query) -> Plan {
+        let plan = Plan::with(index, query, Plan::add_known);
+        if plan.kin.is_empty() { Plan::with(index, query, Plan::add_typos) } else { plan }
+    }
+
+    fn with(index: &Index, query: &Query, find: fn(&mut Plan, &Index, &Word)) -> Plan {
         let mut plan = Plan::default();
         for word in &query.words {
-            plan.add(index, word);
+            plan.add(index, word, find);
         }
         plan
     }
@@ -52,13 +65,9 @@ impl Plan {
         starts.zip(&self.ends).map(|(start, &end)| &self.kin[start..end])
     }
 
-    fn add(&mut self, index: &Index, word: &Word) {
+    fn add(&mut self, index: &Index, word: &Word, find: fn(&mut Plan, &Index, &Word)) {
         let start = self.kin.len();
-        if word.form == Form::Part && has_kin(&word.stem) {
-            self.add_kin(index, word);
-        } else {
-            self.add_exact(index, word);
-        }
+        find(self, index, word);
         let found = &mut self.kin[start..];
         if found.len() > KIN_MAX {
             found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.term.cmp(&b.term)));
@@ -68,6 +77,27 @@ impl Plan {
         let reach = |kin: &Kin| kin.weight * index.peaks[kin.term as usize];
         let reachable = self.kin[start..].iter().map(reach).fold(0.0, f32::max);
         self.attainable += if reachable > 0.0 { reachable } else { unknown(index, word) };
+    }
+
+    fn add_known(&mut self, index: &Index, word: &Word) {
+        if word.form == Form::Part && has_kin(&word.stem) {
+            self.add_kin(index, word);
+        } else {
+            self.add_exact(index, word);
+        }
+    }
+
+    /// Adds the terms that the word may be a misspelling of.
+    fn add_typos(&mut self, index: &Index, word: &Word) {
+        let is_compared = word.form == Form::Part && self.ends.len() < TYPO_WORDS_MAX;
+        if !is_compared || !has_kin(&word.stem) {
+            return;
+        }
+        for term in 0..index.terms.len() as u32 {
+            if near::differs_by_one(&word.stem, index.terms.get(term)) {
+                self.kin.push(Kin { term, weight: TYPO_WEIGHT * word.weight });
+            }
+        }
     }
 
     fn add_exact(&mut self, index: &Index, word: &Word) {

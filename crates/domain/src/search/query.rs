@@ -1,5 +1,6 @@
 //! A query as weighted stems. Any text is a valid query; one without words finds nothing.
 
+use super::mention;
 use super::splitter::{Form, Splitter};
 use super::word::Room;
 use super::words;
@@ -43,6 +44,9 @@ impl Query {
 
     fn read(text: &str, stop_words: StopWords) -> Query {
         let mut query = Query::default();
+        for kind in mention::kinds(text) {
+            query.add(kind, 1.0, Form::Part);
+        }
         Splitter::default().split(text, |word, form| {
             let mut room = Room::default();
             let word = word.text(&mut room);

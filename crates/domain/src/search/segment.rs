@@ -2,7 +2,9 @@
 //! are measured against fixed pivots instead of catalog averages, so its impacts stay valid
 //! whatever else is in the catalog. Only the rarity of words is left to the index.
 
-use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
+
+use embed::Vector;
 
 use super::lexicon::{Lexicon, Stem};
 use super::schema::{self, Piece};
@@ -33,6 +35,8 @@ pub struct Segment {
     /// Grouped by term: those of term `t` are `postings[starts[t]..starts[t + 1]]`.
     pub(super) postings: Vec<Posting>,
     pub(super) starts: Vec<u32>,
+    /// One per tool. Made in the background; until then, words decide alone.
+    vectors: OnceLock<Box<[Vector]>>,
 }
 
 /// The impact of a term on one tool. Catalogs have hundreds of thousands of them, so each takes six
@@ -67,9 +71,9 @@ const K1: f32 = 1.2;
 /// less than a megabyte. There are fewer terms.
 const POSTINGS_KEPT_MAX: usize = 64 * 1024;
 
-/// The impact of a word of the server's name on each of its tools, about that of a word that occurs
-/// once in a description.
-pub(super) const SERVER_NAME_IMPACT: f32 = 0.9;
+/// The impact of a word of the server's name on each of its tools, about half that of a word that
+/// occurs once in a description: it tells servers apart, not the tools of one.
+pub(super) const SERVER_NAME_IMPACT: f32 = 0.45;
 
 #[derive(Clone, Copy)]
 enum Field {
@@ -112,6 +116,22 @@ impl Segment {
             *builder = Builder::default();
         }
         segment
+    }
+
+    /// Reports whether the tools have no vectors yet.
+    pub fn lacks_vectors(&self) -> bool {
+        self.tools > 0 && self.vectors.get().is_none()
+    }
+
+    /// Sets the vectors of the tools, in the order of [`Segment::build`]. The first ones stay.
+    pub fn set_vectors(&self, vectors: Vec<Vector>) {
+        if vectors.len() == self.tools as usize {
+            self.vectors.get_or_init(|| vectors.into());
+        }
+    }
+
+    pub(super) fn vectors(&self) -> Option<&[Vector]> {
+        self.vectors.get().map(|vectors| &**vectors)
     }
 }
 
@@ -264,6 +284,7 @@ impl Builder {
         }
         let terms = self.terms.clone();
         self.terms.clear();
-        Segment { tools: std::mem::take(&mut self.tools), terms, postings, starts }
+        let vectors = OnceLock::new();
+        Segment { tools: std::mem::take(&mut self.tools), terms, postings, starts, vectors }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use embed::SearchModel;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Document, Index, Match, Segment};
+use super::{Document, Index, Match, SearchQuery, Segment, ToolText};
 
 fn document<'a>(name: &'a str, description: &'a str) -> Document<'a> {
     Document { name, description, input_schema: None }
@@ -139,6 +140,82 @@ fn adding_a_server_leaves_the_places_of_others() {
     assert_eq!((hit.segment, hit.tool), (2, 0));
 }
 
+#[test]
+fn a_misspelt_word_is_found_only_if_no_word_is_known() {
+    let index = office();
+    for query in ["wether", "waether", "weathr", "calculater"] {
+        assert_eq!(index.search(query, 1, everything).len(), 1, "{query}");
+    }
+    assert_eq!(tools(&index.search("wether pull", 3, everything)), [0]);
+    assert!(index.search("wheathr", 3, everything).is_empty(), "two letters are wrong");
+}
+
+#[test]
+fn addresses_and_paths_count_as_their_kind() {
+    let index = index_of(
+        "web",
+        &[
+            document("fetch", "Downloads a url"),
+            document("open", "Opens a file"),
+            document("rank", "Ranks an example"),
+        ],
+    );
+    assert_eq!(index.search("look at https://a.example/b", 1, everything)[0].tool, 0);
+    assert_eq!(index.search("look at /srv/notes", 1, everything)[0].tool, 1);
+}
+
+#[test]
+fn the_name_of_a_server_weighs_less_than_that_of_a_tool() {
+    let segment = |name| Arc::new(Segment::build(&[document(name, "Does it")]));
+    let index = build(&[("issues", &segment("list")), ("tracker", &segment("issues"))]);
+    let hits = index.search("issues", 5, everything);
+    assert_eq!(hits.iter().map(|hit| hit.segment).collect::<Vec<_>>(), [1, 0]);
+}
+
+#[test]
+fn matched_words_explain_a_hit() {
+    let index = office();
+    let words = index.matched_words("pull a weather calc", 0, 1);
+    let words: Vec<(&str, &str)> = words.iter().map(|it| (&*it.word, &*it.term)).collect();
+    assert_eq!(words, [("weather", "weather")]);
+    let words = index.matched_words("pull a weather calc", 0, 3);
+    assert_eq!((&*words[0].word, &*words[0].term), ("calc", "calcul"));
+}
+
+/// Gives the tools of a segment the vectors that the product gives them.
+fn read(segment: &Segment, server: &str, tools: &[Document<'_>]) {
+    let vector =
+        |tool: &Document<'_>| SearchModel::shipped().tool(&ToolText::new(server, tool).text);
+    segment.set_vectors(tools.iter().map(vector).collect());
+}
+
+fn meant(index: &Index, text: &str, limit: usize) -> Vec<Match> {
+    let vector = SearchModel::shipped().query(text);
+    index.search(SearchQuery { text, vector: Some(&vector) }, limit, everything)
+}
+
+#[test]
+fn a_need_in_other_words_is_found_by_meaning() {
+    let documents = [
+        document("send_invoice", "Bills a customer"),
+        document("store_fact", "Saves a piece of knowledge about a person or thing"),
+        document("start_oven", "Heats the oven"),
+    ];
+    let segment = Arc::new(Segment::build(&documents));
+    let unread = Arc::new(Segment::build(&[document("oven_manual", "")]));
+    let index = build(&[("home", &segment), ("more", &unread)]);
+    assert!(meant(&index, "remember that Anna likes tea", 3).is_empty(), "nobody has a vector");
+    read(&segment, "home", &documents);
+    let hits = meant(&index, "remember that Anna likes tea", 3);
+    assert_eq!(hits[0].tool, 1, "{hits:?}");
+    assert!(hits[0].similarity.is_some_and(|similarity| similarity > 0.15));
+    let hits = meant(&index, "I want to bake a cake", 3);
+    assert_eq!((hits[0].segment, hits[0].tool), (0, 2), "{hits:?}");
+    // A tool without a vector is found by its words.
+    let hits = meant(&index, "manual", 3);
+    assert_eq!((hits[0].segment, hits[0].similarity), (1, None), "{hits:?}");
+}
+
 proptest! {
     #[test]
     fn any_text_is_indexed_and_any_query_answered_in_order(
@@ -210,4 +287,34 @@ fn recall_stays_above_its_floor() {
     assert!(at_1 >= 0.775 && at_5 >= 0.945, "dev-bfcl: {at_1:.4} {at_5:.4}");
     let (at_1, at_5) = recall(include_str!("../../testdata/retrieval/dev-metatool.json"));
     assert!(at_1 >= 0.54 && at_5 >= 0.725, "dev-metatool: {at_1:.4} {at_5:.4}");
+}
+
+/// A sample of what the long test measures on whole sets, through the gate.
+#[test]
+fn meaning_finds_what_words_do_not() {
+    let text = include_str!("../../testdata/retrieval/dev-metatool.json");
+    let set: DataSet = serde_json::from_str(text).expect("the data set is in the repository");
+    let documents: Vec<_> = set
+        .tools
+        .iter()
+        .map(|tool| Document {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: Some(tool.input_schema.get()),
+        })
+        .collect();
+    let segment = Arc::new(Segment::build(&documents));
+    let index = build(&[("", &segment)]);
+    let sample: Vec<&Labelled> = set.queries.iter().step_by(8).collect();
+    let in_five = |search: &dyn Fn(&str) -> Vec<Match>| {
+        let is_found = |labelled: &&&Labelled| {
+            let names = search(&labelled.query);
+            names.iter().any(|hit| labelled.gold.contains(&set.tools[hit.tool as usize].name))
+        };
+        sample.iter().filter(is_found).count() as f64 / sample.len() as f64
+    };
+    let words = in_five(&|query| index.search(query, 5, everything));
+    read(&segment, "", &documents);
+    let both = in_five(&|query| meant(&index, query, 5));
+    assert!(both >= 0.80 && both > words + 0.05, "words {words:.4}, with meaning {both:.4}");
 }

@@ -34,7 +34,7 @@ use serde_json::value::RawValue;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::discovery::prompts::ShownPrompts;
-use crate::front::discovery::retrieve::AnswerLimits;
+use crate::front::discovery::retrieve::{AnswerLimits, ToolSearch};
 use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply::{self, RefusedAnswer};
@@ -187,8 +187,10 @@ impl Discovery {
                     tools: settings.tools_limit,
                     response: settings.tool_response_limit,
                 };
+                let search = ToolSearch::parse(&request.arguments)?;
                 let catalog = self.session.searchable_catalog().await;
-                let found = retrieve::retrieve(&catalog, &caller, &request.arguments, limits)?;
+                let vector = self.session.gateway.query_vector(&search.query).await;
+                let found = search.answer(&catalog, &caller, vector.as_ref(), limits);
                 if found.with_locked {
                     self.session.gateway.count_locked_asked();
                 }

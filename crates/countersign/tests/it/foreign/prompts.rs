@@ -6,6 +6,7 @@ use testkit::client::Client;
 use testkit::foreign;
 
 use super::servers;
+use crate::meaning::is_learned;
 
 /// Each prompt with the tools that are right for it. They were written before the first
 /// measurement; an engine is not improved by rewording them.
@@ -27,9 +28,15 @@ const PROMPTS: [(&str, &[&str]); 15] = [
     ("add two numbers", &["everything:get-sum"]),
 ];
 
+/// A need in other words, which no word of a tool helps to find.
+const TEA: (&str, &[&str]) = (
+    "remember that Anna likes tea",
+    &["memory:create_entities", "memory:create_relations", "memory:add_observations"],
+);
+
 /// The floor: fewer in first place, or within the first five, is a worse search.
-const FIRST_MIN: usize = 8;
-const FIVE_MIN: usize = 11;
+const FIRST_MIN: usize = 10;
+const FIVE_MIN: usize = 13;
 
 /// Returns the place of the first right tool, counted from 1, and the names found.
 async fn place(client: &Client, prompt: &str, right: &[&str]) -> (Option<usize>, Vec<String>) {
@@ -47,6 +54,10 @@ async fn prompts_find_the_right_tool_of_official_servers() {
         return;
     }
     let gate = servers::gate(servers::official).await;
+    gate.rewrite(|config| config["search"] = json!({"learned": true}));
+    if !is_learned(&gate, 52).await {
+        return testkit::run::skipped("this processor computes no vectors");
+    }
     let client = gate.http().await;
     let mut places = Vec::new();
     println!("| prompt | right tool | place | first result, if another |\n|---|---|---:|---|");
@@ -61,6 +72,9 @@ async fn prompts_find_the_right_tool_of_official_servers() {
     let within = |last: usize| places.iter().filter(|place| **place <= last).count();
     let (first, five) = (within(1), within(5));
     println!("first: {first}, within five: {five}, found: {}", places.len());
+    let (tea, names) = place(&client, TEA.0, TEA.1).await;
+    println!("{}: {tea:?} of {names:?}", TEA.0);
+    assert!(tea.is_some_and(|place| place <= 5), "{names:?}");
     assert!(first >= FIRST_MIN && five >= FIVE_MIN, "first: {first}, within five: {five}");
     assert_eq!(gate.stop().await, Some(0));
 }

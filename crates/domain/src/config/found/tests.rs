@@ -52,6 +52,7 @@ fn top_value(key: &str) -> Value {
         "workspace" => json!({"enabled": true, "shell": true, "write": true}),
         "plugins" => json!({"evil": {"path": "/evil"}}),
         "intent_declaration" => json!({"strict_server_validation": false}),
+        "search" => json!({"learned": false}),
         "tools_limit" => json!(3),
         "tool_response_limit" => json!(0),
         "call_timeout" | "connect_timeout" | "shutdown_timeout" | "refresh_interval" => json!("7s"),

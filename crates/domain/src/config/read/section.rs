@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::super::template::ConfigTemplate;
 use super::super::{
     AnchorConfig, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, Redact, SecretsKey, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig, keys,
+    PluginConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry, TlsFiles,
+    WorkspaceConfig, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, set};
@@ -69,6 +70,11 @@ pub(super) fn intent(intent: &mut IntentDeclaration, top: &Section<'_>, report: 
     let Some(members) = top.section("intent_declaration", report) else { return };
     let strict = members.flag("strict_server_validation", report);
     set(&mut intent.strict_server_validation, strict);
+}
+
+pub(super) fn search(search: &mut SearchConfig, top: &Section<'_>, report: &mut Report) {
+    let Some(members) = top.section("search", report) else { return };
+    set(&mut search.learned, members.flag("learned", report));
 }
 
 pub(super) fn ledger(ledger: &mut Ledger, top: &Section<'_>, report: &mut Report) {

@@ -33,6 +33,7 @@ pub(super) fn numbers(config: &mut Config, top: &Section<'_>, report: &mut Repor
 pub(super) fn sections(config: &mut Config, top: &Section<'_>, report: &mut Report) {
     section::workspace(&mut config.workspace, top, report);
     section::intent(&mut config.intent, top, report);
+    section::search(&mut config.search, top, report);
     section::ledger(&mut config.ledger, top, report);
     section::redact(&mut config.redact, top, report);
     section::secrets(&mut config.secrets_key, top, report);

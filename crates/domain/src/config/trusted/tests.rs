@@ -73,6 +73,7 @@ fn each_key_of_a_trusted_file_overrides_only_its_own_setting() {
                 json!({"strict_server_validation": false}),
                 Box::new(|own| own.intent.strict_server_validation = false),
             ),
+            "search" => (json!({"learned": false}), Box::new(|own| own.search.learned = false)),
             "tools_limit" => (json!(3), Box::new(|own| own.tools_limit = 3)),
             "tool_response_limit" => (json!(0), Box::new(|own| own.tool_response_limit = 0)),
             "call_timeout" => (json!("7s"), Box::new(|own| own.call_timeout = SEVEN)),

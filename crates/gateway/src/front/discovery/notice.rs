@@ -2,6 +2,7 @@
 
 use domain::catalog::{Catalog, LockedHit, Server, ToolFilter};
 use domain::policy::Obstacle;
+use domain::search::SearchQuery;
 use domain::upstream::UpstreamState;
 use domain::{Caller, signature};
 
@@ -58,7 +59,7 @@ fn reason(server: &Server) -> String {
 pub(super) struct EmptySearch<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) caller: &'a Caller,
-    pub(super) query: &'a str,
+    pub(super) query: SearchQuery<'a>,
     pub(super) filter: ToolFilter,
     /// True if the answer lists the locked tools itself.
     pub(super) shows_locked: bool,
@@ -67,7 +68,7 @@ pub(super) struct EmptySearch<'a> {
 impl EmptySearch<'_> {
     /// Says why nothing was found, and what to try.
     pub(super) fn notice(&self) -> String {
-        if self.query.trim().is_empty() {
+        if self.query.text.trim().is_empty() {
             return "The query is empty; say in a few words what you want to do.".to_owned();
         }
         let locked = self.catalog.search_locked(self.caller, self.query, usize::MAX, self.filter);

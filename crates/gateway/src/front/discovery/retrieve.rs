@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
 use domain::policy::{Addressee, Obstacle};
+use domain::search::SearchQuery;
 use domain::tool::Tool;
 use domain::{Caller, Refusal, signature};
+use embed::Vector;
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
 use serde_json::value::RawValue;
@@ -60,50 +62,75 @@ pub(super) struct RetrievedTools {
     pub(super) with_locked: bool,
 }
 
-pub(super) fn retrieve(
-    catalog: &Catalog,
-    caller: &Caller,
-    arguments: &RawValue,
-    limits: AnswerLimits,
-) -> Result<RetrievedTools, Refusal> {
-    let parameters = Parameters::parse(arguments, &RETRIEVE_TOOLS)?;
-    let query = parameters.required_text("query", "a string that says what you want to do")?;
-    let asked = parameters.number("limit", 1..=limits::SEARCH_LIMIT_MAX)?;
-    let asked = asked.map(|limit| usize::try_from(limit).unwrap_or(1));
-    let limit = asked.unwrap_or(limits.tools as usize);
-    let detail = match parameters.choice("detail", &["compact", "full"])? {
-        Some("full") => DetailLevel::Full,
-        _ => DetailLevel::Compact,
-    };
-    let filter = ToolFilter {
-        read_only_only: parameters.flag("read_only_only")?,
-        exclude_destructive: parameters.flag("exclude_destructive")?,
-        exclude_open_world: parameters.flag("exclude_open_world")?,
-    };
-    let with_locked = parameters.flag("include_disabled")?;
-    let hits = catalog.search(caller, &query, limit, filter);
-    let response_max = limits.response as usize;
-    let around = answer(&[], &query).write_text().chars().count();
-    let fit = Fit { detail, asked: asked.is_some(), around, response_max };
-    let Fitted { entries, note } = fit.results(hits.iter().map(|hit| entry(hit, detail)).collect());
-    let mut answer = answer(&entries, &query);
-    if with_locked {
-        let most = limit.min(limits::LOCKED_SHOWN_MAX);
-        let locked = catalog.search_locked(caller, &query, most, filter);
-        show_locked(&mut answer, &locked, |answer| fit.fits(answer));
+/// A request to search.
+pub(super) struct ToolSearch {
+    pub(super) query: String,
+    /// The number of results that the caller named.
+    asked: Option<usize>,
+    detail: DetailLevel,
+    filter: ToolFilter,
+    with_locked: bool,
+}
+
+impl ToolSearch {
+    pub(super) fn parse(arguments: &RawValue) -> Result<ToolSearch, Refusal> {
+        let parameters = Parameters::parse(arguments, &RETRIEVE_TOOLS)?;
+        let query = parameters.required_text("query", "a string that says what you want to do")?;
+        let asked = parameters.number("limit", 1..=limits::SEARCH_LIMIT_MAX)?;
+        let detail = match parameters.choice("detail", &["compact", "full"])? {
+            Some("full") => DetailLevel::Full,
+            _ => DetailLevel::Compact,
+        };
+        Ok(ToolSearch {
+            query,
+            asked: asked.map(|limit| usize::try_from(limit).unwrap_or(1)),
+            detail,
+            filter: ToolFilter {
+                read_only_only: parameters.flag("read_only_only")?,
+                exclude_destructive: parameters.flag("exclude_destructive")?,
+                exclude_open_world: parameters.flag("exclude_open_world")?,
+            },
+            with_locked: parameters.flag("include_disabled")?,
+        })
     }
-    // The locked tools are counted only here, so that a search with hits costs nothing more.
-    let nothing = entries.is_empty().then(|| {
-        EmptySearch { catalog, caller, query: &query, filter, shows_locked: with_locked }.notice()
-    });
-    let not_ready = notice::servers_not_ready(catalog, caller);
-    let sentences: Vec<String> = [note, nothing, not_ready].into_iter().flatten().collect();
-    let notice = sentences.join(" ");
-    if !notice.is_empty() {
-        answer.set("notice", quote(&notice));
+
+    /// Finds the tools; with the vector of the query, also by meaning.
+    pub(super) fn answer(
+        &self,
+        catalog: &Catalog,
+        caller: &Caller,
+        vector: Option<&Vector>,
+        limits: AnswerLimits,
+    ) -> RetrievedTools {
+        let ToolSearch { query: text, asked, detail, filter, with_locked } = self;
+        let query = SearchQuery { text, vector };
+        let limit = asked.unwrap_or(limits.tools as usize);
+        let hits = catalog.search(caller, query, limit, *filter);
+        let response_max = limits.response as usize;
+        let around = answer(&[], text).write_text().chars().count();
+        let fit = Fit { detail: *detail, asked: asked.is_some(), around, response_max };
+        let entries = hits.iter().map(|hit| entry(hit, *detail)).collect();
+        let Fitted { entries, note } = fit.results(entries);
+        let mut answer = answer(&entries, text);
+        if *with_locked {
+            let most = limit.min(limits::LOCKED_SHOWN_MAX);
+            let locked = catalog.search_locked(caller, query, most, *filter);
+            show_locked(&mut answer, &locked, |answer| fit.fits(answer));
+        }
+        // The locked tools are counted only here, so that a search with hits costs nothing more.
+        let nothing = entries.is_empty().then(|| {
+            let (filter, shows_locked) = (*filter, *with_locked);
+            EmptySearch { catalog, caller, query, filter, shows_locked }.notice()
+        });
+        let not_ready = notice::servers_not_ready(catalog, caller);
+        let sentences: Vec<String> = [note, nothing, not_ready].into_iter().flatten().collect();
+        let notice = sentences.join(" ");
+        if !notice.is_empty() {
+            answer.set("notice", quote(&notice));
+        }
+        let document = reply::document(&answer.write_text());
+        RetrievedTools { document, with_locked: *with_locked }
     }
-    let document = reply::document(&answer.write_text());
-    Ok(RetrievedTools { document, with_locked })
 }
 
 fn answer(entries: &[String], query: &str) -> ObjectMembers<'static> {

@@ -1,0 +1,178 @@
+//! The network: three transformer layers over the tokens of a text, their mean, and a projection to
+//! the dimensions of a vector.
+
+use fearless_simd::{Level, Simd, dispatch};
+
+use crate::file::{Matrix, ModelFault, Tensors};
+use crate::float::{self, Norm};
+use crate::kernel::{self, Rounded};
+use crate::vector::{DIMENSIONS, Vector};
+
+const LAYERS: usize = 3;
+
+/// Numbers that stand for a token, and those of each attention head.
+const WIDTH: usize = 384;
+const HEAD: usize = 32;
+
+pub(crate) struct Encoder {
+    tokens: Matrix,
+    lift: Matrix,
+    positions: Vec<f32>,
+    norm: Norm,
+    layers: Vec<Layer>,
+    projection: Matrix,
+}
+
+struct Layer {
+    query: Matrix,
+    key: Matrix,
+    value: Matrix,
+    attention: Matrix,
+    attention_norm: Norm,
+    up: Matrix,
+    down: Matrix,
+    norm: Norm,
+}
+
+/// Working memory for one text.
+struct Pass {
+    /// One row of `WIDTH` numbers per token.
+    rows: Vec<f32>,
+    rounded: Rounded,
+}
+
+impl Encoder {
+    pub(crate) fn read(tensors: &Tensors) -> Result<Encoder, ModelFault> {
+        let layers: Result<Vec<Layer>, ModelFault> =
+            (0..LAYERS).map(|layer| Layer::read(tensors, layer)).collect();
+        let encoder = Encoder {
+            tokens: tensors.matrix("token", None)?,
+            lift: tensors.matrix("token.up", None)?,
+            positions: tensors.halves("position")?,
+            norm: norm(tensors, "norm")?,
+            layers: layers?,
+            projection: shaped(tensors.matrix("out", None)?, "out", [DIMENSIONS, WIDTH])?,
+        };
+        let rank = encoder.tokens.columns;
+        let fits = encoder.lift.rows() == WIDTH && encoder.lift.columns == rank && rank % 16 == 0;
+        if fits { Ok(encoder) } else { Err(ModelFault::Tensor("token.up".to_owned())) }
+    }
+
+    /// Returns the vector of a text, given as tokens of the vocabulary.
+    pub(crate) fn embed(&self, level: Level, tokens: &[u16]) -> Vector {
+        let most = self.positions.len() / WIDTH;
+        let tokens = &tokens[..tokens.len().min(most)];
+        dispatch!(level, simd => self.run(simd, tokens))
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(&self, simd: S, tokens: &[u16]) -> Vector {
+        let table = tokens.iter().map(|&token| {
+            let token = usize::from(token);
+            (self.tokens.row(token), self.tokens.scales[token])
+        });
+        let rounded = Rounded::of_rows(table);
+        let mut pass = Pass { rows: vec![0.0; tokens.len() * WIDTH], rounded };
+        kernel::multiply(simd, &self.lift, &pass.rounded, &mut pass.rows);
+        self.norm.add(&mut pass.rows, &self.positions);
+        for layer in &self.layers {
+            layer.run(simd, &mut pass);
+        }
+        let mut mean = [0.0; WIDTH];
+        for row in pass.rows.as_chunks::<WIDTH>().0 {
+            for (mean, value) in mean.iter_mut().zip(row) {
+                *mean += value / tokens.len() as f32;
+            }
+        }
+        pass.rounded.set(&mean, WIDTH);
+        let mut values = [0.0; DIMENSIONS];
+        kernel::multiply(simd, &self.projection, &pass.rounded, &mut values);
+        Vector::new(&values)
+    }
+}
+
+impl Layer {
+    fn read(tensors: &Tensors, layer: usize) -> Result<Layer, ModelFault> {
+        let matrix = |name: &str, shape: [usize; 2]| {
+            let (name, bias) =
+                (format!("layer{layer}.{name}.weight"), format!("layer{layer}.{name}.bias"));
+            shaped(tensors.matrix(&name, Some(&bias))?, &name, shape)
+        };
+        let inner = tensors.values(&format!("layer{layer}.up.bias"))?.len();
+        Ok(Layer {
+            query: matrix("query", [WIDTH, WIDTH])?,
+            key: matrix("key", [WIDTH, WIDTH])?,
+            value: matrix("value", [WIDTH, WIDTH])?,
+            attention: matrix("attn_out", [WIDTH, WIDTH])?,
+            attention_norm: norm(tensors, &format!("layer{layer}.norm1"))?,
+            up: matrix("up", [inner, WIDTH])?,
+            down: matrix("down", [WIDTH, inner])?,
+            norm: norm(tensors, &format!("layer{layer}.norm2"))?,
+        })
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(&self, simd: S, pass: &mut Pass) {
+        let Pass { rows, rounded } = pass;
+        rounded.set(rows, WIDTH);
+        let queries = product(simd, &self.query, rounded);
+        let keys = product(simd, &self.key, rounded);
+        let values = product(simd, &self.value, rounded);
+        rounded.set(&attend(&queries, &keys, &values), WIDTH);
+        self.attention_norm.add(rows, &product(simd, &self.attention, rounded));
+        rounded.set(rows, WIDTH);
+        let mut inner = product(simd, &self.up, rounded);
+        float::gelu(&mut inner);
+        rounded.set(&inner, self.up.rows());
+        self.norm.add(rows, &product(simd, &self.down, rounded));
+    }
+}
+
+#[inline(always)]
+fn product<S: Simd>(simd: S, matrix: &Matrix, inputs: &Rounded) -> Vec<f32> {
+    let mut outputs = vec![0.0; inputs.count() * matrix.rows()];
+    kernel::multiply(simd, matrix, inputs, &mut outputs);
+    outputs
+}
+
+/// Mixes the values of all tokens into each, by how well its query fits their keys; every head for
+/// itself.
+#[inline(always)]
+fn attend(queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
+    let count = queries.len() / WIDTH;
+    let mut mixed = vec![0.0; queries.len()];
+    let mut shares = vec![0.0; count];
+    for head in (0..WIDTH).step_by(HEAD) {
+        for token in 0..count {
+            let mut query = [0.0; HEAD];
+            for (value, given) in query.iter_mut().zip(&queries[token * WIDTH + head..]) {
+                *value = given / (HEAD as f32).sqrt();
+            }
+            for (other, share) in shares.iter_mut().enumerate() {
+                *share = float::dot(&query, &keys[other * WIDTH + head..][..HEAD]);
+            }
+            float::softmax(&mut shares);
+            let mut sums = [0.0; HEAD];
+            for (other, share) in shares.iter().enumerate() {
+                for (sum, value) in sums.iter_mut().zip(&values[other * WIDTH + head..][..HEAD]) {
+                    *sum += share * value;
+                }
+            }
+            mixed[token * WIDTH + head..][..HEAD].copy_from_slice(&sums);
+        }
+    }
+    mixed
+}
+
+/// Returns the matrix if it has this shape and the kernel can multiply it.
+fn shaped(matrix: Matrix, name: &str, shape: [usize; 2]) -> Result<Matrix, ModelFault> {
+    let fits = [matrix.rows(), matrix.columns] == shape && shape[0] % 2 == 0 && shape[1] % 16 == 0;
+    if fits { Ok(matrix) } else { Err(ModelFault::Tensor(name.to_owned())) }
+}
+
+fn norm(tensors: &Tensors, name: &str) -> Result<Norm, ModelFault> {
+    let weight = tensors.values(&format!("{name}.weight"))?;
+    let bias = tensors.values(&format!("{name}.bias"))?;
+    let fits = weight.len() == WIDTH && bias.len() == WIDTH;
+    if fits { Ok(Norm { weight, bias }) } else { Err(ModelFault::Tensor(name.to_owned())) }
+}
