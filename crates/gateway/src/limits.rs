@@ -33,7 +33,7 @@ pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Wait for more lists before vectors are made, and the longest time until changed settings take
 /// effect on them.
 pub(crate) const VECTORS_DELAY: Duration = Duration::from_millis(50);
-pub(crate) const VECTORS_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const VECTORS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Vectors that are written to the home at a time: some hundred milliseconds of work.
 pub(crate) const VECTORS_PER_WRITE: usize = 64;

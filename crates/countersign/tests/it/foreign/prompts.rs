@@ -53,8 +53,8 @@ async fn prompts_find_the_right_tool_of_official_servers() {
     if !foreign::are_here_or_skipped() {
         return;
     }
-    let gate = servers::gate(servers::official).await;
-    gate.rewrite(|config| config["search"] = json!({"learned": true}));
+    let learned = json!({"search": {"learned": true}});
+    let gate = servers::gate_with(servers::official, learned).await;
     if !is_learned(&gate, 52).await {
         return testkit::run::skipped("this processor computes no vectors");
     }

@@ -149,7 +149,13 @@ async fn listen(transport: &str, port: u16) -> Option<Child> {
 
 /// Starts a gate in front of these servers, all of them ready.
 pub(crate) async fn gate(servers: impl FnOnce(&Path) -> Value) -> Gate {
-    let gate = Gate::start(servers, json!({"connect_timeout": "2m"})).await;
+    gate_with(servers, json!({})).await
+}
+
+/// Starts the same with other keys of the config.
+pub(crate) async fn gate_with(servers: impl FnOnce(&Path) -> Value, mut config: Value) -> Gate {
+    config["connect_timeout"] = json!("2m");
+    let gate = Gate::start(servers, config).await;
     let client = gate.http().await;
     eventually_within(START_PATIENCE, || async {
         let answer = client.document("upstream_servers", json!({})).await;
