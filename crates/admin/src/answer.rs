@@ -92,9 +92,11 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::ToolBlocked | Code::NotPermitted | Code::Forbidden => StatusCode::FORBIDDEN,
         Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::Cancelled | Code::Conflict | Code::ReviewChanged | Code::RunNotResumable => {
-            StatusCode::CONFLICT
-        }
+        Code::Cancelled
+        | Code::Conflict
+        | Code::ReviewChanged
+        | Code::RunNotResumable
+        | Code::SignInFailed => StatusCode::CONFLICT,
         Code::TooManyRequests | Code::LedgerShareExceeded => StatusCode::TOO_MANY_REQUESTS,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,

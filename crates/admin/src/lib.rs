@@ -27,7 +27,7 @@ mod receipt;
 mod review;
 pub mod routes;
 mod run;
-mod server;
+pub mod server;
 mod status;
 mod token;
 mod tool;

@@ -62,6 +62,15 @@ const ADDITION: &[Code] = &[Code::Conflict, Code::LedgerUnavailable, Code::Shutt
 const DECISION: &[Code] =
     &[Code::NotFound, Code::Conflict, Code::LedgerUnavailable, Code::ShuttingDown];
 
+/// Refusals of a sign-in to a server.
+const LOGIN: &[Code] = &[
+    Code::NotFound,
+    Code::Conflict,
+    Code::SignInFailed,
+    Code::LedgerUnavailable,
+    Code::ShuttingDown,
+];
+
 /// Refusals of an approval.
 const APPROVAL: &[Code] = &[
     Code::NotFound,
@@ -126,6 +135,11 @@ routes! {
                 .path("file", "The name of the file.")
                 .gives_text("The file", page::FILE_KINDS)
                 .refuses(LOOKUP),
+        GET "/oauth/callback" server::login::callback =>
+            Operation::new("Ends a sign-in to a server that began on the page")
+                .queries::<server::login::CallbackQuery>()
+                .gives_text("HTML that says whether it succeeded", &[page::HTML])
+                .refuses(&[Code::ShuttingDown]),
     }
     Code ENTRY entry {
         POST "/api/v1/page/session" page::enter =>
@@ -197,6 +211,30 @@ routes! {
                 .queries::<server::LogsQuery>()
                 .gives::<view::ServerLog>("The lines")
                 .refuses(LOOKUP),
+        POST "/api/v1/servers/{name}/login" server::login::begin =>
+            of_server("Begins a sign-in to a server, in a browser or with a code")
+                .optional_body::<view::LoginRequest>()
+                .gives::<view::ServerLogin>("The address to open")
+                .refuses(LOGIN),
+        GET "/api/v1/servers/{name}/login" server::login::show =>
+            of_server("Reports how far the last sign-in to a server is")
+                .gives::<view::ServerLogin>("The sign-in")
+                .refuses(LOOKUP),
+        POST "/api/v1/servers/{name}/logout" server::login::leave =>
+            of_server("Signs out of a server: revokes and forgets its tokens")
+                .gives::<view::ServerEntry>("The server")
+                .refuses(&[
+                    Code::NotFound,
+                    Code::Conflict,
+                    Code::SecretsUnavailable,
+                    Code::LedgerUnavailable,
+                    Code::ShuttingDown,
+                ]),
+        POST "/api/v1/logins" server::login::finish =>
+            Operation::new("Ends a sign-in to a server with the response that a browser brought")
+                .body::<view::LoginResponse>()
+                .gives::<view::ServerEntry>("The server")
+                .refuses(LOGIN),
         POST "/api/v1/servers/{name}/restart" server::restart =>
             of_server("Restarts the connection to a server")
                 .gives::<view::RestartingServer>("The restart has begun")

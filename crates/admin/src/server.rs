@@ -3,6 +3,7 @@
 
 pub(crate) mod change;
 mod entry;
+pub mod login;
 pub(crate) mod review;
 pub(crate) mod warned;
 

@@ -45,9 +45,9 @@ pub use receipt::{
 pub use run::{AgentText, RunEntry, RunPage, StepCall, StepEntry};
 pub use server::{
     ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, InstructionsItem, ItemChoice,
-    NamedItem, NewServer, NewServerOAuth, RemovedServer, RestartingServer, ReviewItem,
-    ServerApproval, ServerEntry, ServerItems, ServerList, ServerLog, ServerReviewEntry,
-    ServerWarning, TextWarning,
+    LoginRequest, LoginResponse, NamedItem, NewServer, NewServerOAuth, RemovedServer,
+    RestartingServer, ReviewItem, ServerApproval, ServerEntry, ServerItems, ServerList, ServerLog,
+    ServerLogin, ServerReviewEntry, ServerWarning, TextWarning,
 };
 pub use status::{
     AnchorState, ConfigState, GateStatus, LedgerState, Liveness, Readiness, SearchState,

@@ -35,7 +35,7 @@ pub(crate) use secret::Secret;
 pub(crate) use targets::Targets;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
-pub(crate) use upstream::{Add, Upstream};
+pub(crate) use upstream::{Add, Login, Upstream};
 
 /// The position of the options that every command has: after the command's own.
 const LAST: usize = 900;

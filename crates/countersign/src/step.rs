@@ -272,7 +272,9 @@ async fn all_up(gateway: &Gateway, wanted: &GateRequest) -> Result<(), Refusal> 
         let state = catalog.server(name).map(|server| &server.state);
         let reason = match state {
             Some(UpstreamState::Ready) => continue,
-            Some(UpstreamState::Waiting(failure)) => failure.to_string(),
+            Some(UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure)) => {
+                failure.to_string()
+            }
             Some(UpstreamState::Stopped) => "it is stopped".to_owned(),
             Some(UpstreamState::Idle | UpstreamState::Connecting) => {
                 "it did not connect in time".to_owned()

@@ -94,6 +94,8 @@ codes! {
         "`ledger.db` is missing, empty or older than the other files of the home; `countersign ledger check` says what is known"
     SecretsUnavailable "SECRETS_UNAVAILABLE" Operator true
         "the encrypted store of secrets, or the key to it, cannot be used; the message says why"
+    SignInFailed "SIGN_IN_FAILED" Operator false
+        "the sign-in to a server could not begin or did not succeed; the message says why"
     CacheMiss "CACHE_MISS" Caller false
         "the `read_cache` key is unknown or older than two hours"
     Unauthorized "UNAUTHORIZED" Caller false

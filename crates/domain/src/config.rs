@@ -8,6 +8,7 @@ mod environment;
 mod fault;
 mod found;
 mod keys;
+mod oauth;
 mod read;
 mod reference;
 mod render;
@@ -27,6 +28,7 @@ pub use environment::{Environment, Withheld, is_withheld};
 pub use fault::{ConfigFault, Faults, Note};
 pub use found::overlay;
 pub use keys::server_keys;
+pub use oauth::{OAuth, OAuthGrant, TokenAuth};
 pub use read::{name_fault, parse};
 pub use reference::reference;
 pub use render::render;
@@ -36,7 +38,7 @@ pub use section::{
     PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry,
     TlsFiles, WorkspaceConfig,
 };
-pub use server::{AutoApprove, OAuth, ServerConfig, ServerOrigin, Sharing, Start, Transport};
+pub use server::{AutoApprove, ServerConfig, ServerOrigin, Sharing, Start, Transport};
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};
 pub use tool_rules::ToolRules;
 pub use top::{Config, ParsedConfig};

@@ -25,6 +25,8 @@ pub enum UpstreamState {
     Ready,
     /// Failed for this reason. It is retried periodically, and callers do not wait for it.
     Waiting(UpstreamFailure),
+    /// A person must sign in first. It is not retried.
+    NeedsLogin(UpstreamFailure),
     Stopped,
 }
 
@@ -75,6 +77,8 @@ pub enum UpstreamEvent {
         failure: UpstreamFailure,
         jitter: f64,
     },
+    /// The server accepts no token that the gate has.
+    LoginNeeded(UpstreamFailure),
     RetryDue,
     Restart,
     Stop,
@@ -117,7 +121,10 @@ impl UpstreamMachine {
                 self.go(UpstreamState::Connecting, &[Effect::Connect])
             }
             (
-                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
+                UpstreamState::Connecting
+                | UpstreamState::Ready
+                | UpstreamState::Waiting(_)
+                | UpstreamState::NeedsLogin(_),
                 UpstreamEvent::Restart,
             ) => {
                 self.failures = 0;
@@ -138,6 +145,13 @@ impl UpstreamMachine {
                     &[Effect::Disconnect, Effect::RetryAfter(wait)],
                 )
             }
+            (
+                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
+                UpstreamEvent::LoginNeeded(failure),
+            ) => {
+                self.failures = 0;
+                self.go(UpstreamState::NeedsLogin(failure), &[Effect::Disconnect])
+            }
             // Nothing is in progress that this event could refer to.
             (
                 UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
@@ -148,7 +162,15 @@ impl UpstreamMachine {
                 UpstreamEvent::RetryDue,
             )
             | (UpstreamState::Ready | UpstreamState::Idle, UpstreamEvent::Connected)
-            | (UpstreamState::Idle, UpstreamEvent::Failed { .. }) => vec![],
+            | (UpstreamState::Idle, UpstreamEvent::Failed { .. } | UpstreamEvent::LoginNeeded(_))
+            | (
+                UpstreamState::NeedsLogin(_),
+                UpstreamEvent::Start
+                | UpstreamEvent::Connected
+                | UpstreamEvent::Failed { .. }
+                | UpstreamEvent::LoginNeeded(_)
+                | UpstreamEvent::RetryDue,
+            ) => vec![],
         }
     }
 
@@ -224,6 +246,23 @@ mod tests {
             let effects = machine.on(UpstreamEvent::Restart);
             assert_eq!(effects, [Effect::Publish, Effect::Disconnect, Effect::Connect]);
             assert_eq!(machine.state(), &UpstreamState::Connecting);
+        }
+    }
+
+    #[test]
+    fn a_server_that_needs_a_sign_in_is_not_retried_until_a_restart() {
+        for before in [None, Some(UpstreamEvent::Connected), Some(failed(1.0))] {
+            let mut machine = UpstreamMachine::default();
+            machine.on(UpstreamEvent::Start);
+            before.map(|event| machine.on(event));
+            let effects = machine.on(UpstreamEvent::LoginNeeded(gone()));
+            assert_eq!(effects, [Effect::Publish, Effect::Disconnect]);
+            assert_eq!(machine.state(), &UpstreamState::NeedsLogin(gone()));
+            for event in [UpstreamEvent::RetryDue, UpstreamEvent::Start, failed(0.5)] {
+                assert_eq!(machine.on(event), []);
+            }
+            let effects = machine.on(UpstreamEvent::Restart);
+            assert_eq!(effects, [Effect::Publish, Effect::Disconnect, Effect::Connect]);
         }
     }
 

@@ -53,6 +53,7 @@ use crate::entrance::FailedEntries;
 use crate::fairness::{CallShares, RequestRates};
 use crate::links::Links;
 use crate::metrics::Metrics;
+use crate::operator::Logins;
 use crate::pipeline::check::Checks;
 use crate::plan::{Plan, PlannedServers};
 use crate::program::ProgramVersion;
@@ -86,6 +87,7 @@ struct GatewayState {
     links: Links,
     query_key: [u8; 32],
     failed_entries: FailedEntries,
+    logins: Logins,
     rates: RequestRates,
     shares: CallShares,
     /// Counts the calls in flight.
@@ -122,6 +124,7 @@ impl Gateway {
             checks: Checks::default(),
             links: Links::default(),
             failed_entries: FailedEntries::default(),
+            logins: Logins::default(),
             rates: RequestRates::default(),
             shares: CallShares::default(),
             calls: TaskTracker::new(),

@@ -206,6 +206,16 @@ pub(crate) const LINKS_MAX: usize = 40;
 /// second.
 pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Interval at which a server that needs a sign-in is checked for one in another process.
+pub(crate) const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Time before a token is renewed again after the authorization server could not be reached: many
+/// calls may want it at once.
+pub(crate) const RENEWAL_RETRY: Duration = Duration::from_secs(5);
+
+/// Sign-ins that wait for their browser; the oldest is dropped first.
+pub(crate) const LOGINS_PENDING_MAX: usize = 16;
+
 /// Random bytes in a token, too many to guess.
 pub(crate) const TOKEN_BYTES: usize = 32;
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod decision;
 mod file;
+mod login;
 mod plugin;
 mod refusal;
 mod review;
@@ -11,6 +12,8 @@ mod token;
 mod tool;
 
 pub use decision::DecisionSource;
+pub(crate) use login::Logins;
+pub use login::{LoginInvitation, LoginProgress};
 pub use review::ServerReview;
 pub use token::{IssuedToken, TokenRequest};
 pub use tool::{ApprovedItem, ReviewedItem};

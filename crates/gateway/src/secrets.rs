@@ -1,15 +1,13 @@
 //! The values of `${secret:NAME}` in the definition of a server. They are read from the vault when a
 //! connection is made, so that a changed secret applies to the next one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::config::{ConfigTemplate, MissingValue};
 use domain::ledger::redaction::KnownSecrets;
 use domain::upstream::UpstreamFailure;
 use store::vault::{Secret, Space, Vault};
 use tokio::sync::oneshot;
-
-use crate::spec::ServerEndpoint;
 
 /// The value that stands for a secret whose value does not matter.
 const ASSUMED: &str = "secret";
@@ -23,6 +21,14 @@ pub(crate) struct SecretSupply {
 }
 
 impl SecretSupply {
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    pub(crate) fn known(&self) -> &KnownSecrets {
+        &self.known
+    }
+
     pub(crate) fn new(vault: &Vault, known: &KnownSecrets) -> SecretSupply {
         SecretSupply { vault: vault.clone(), known: known.clone() }
     }
@@ -34,29 +40,33 @@ impl SecretSupply {
     }
 }
 
+/// Works with the vault on a thread of its own: a keychain may take seconds, and the blocking threads
+/// are few.
+pub(crate) async fn on_own_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (done, result) = oneshot::channel();
+    let working = std::thread::Builder::new().name("secrets".to_owned()).spawn(move || {
+        let _ = done.send(work());
+    });
+    working.map_err(|error| format!("cannot start a thread to read secrets: {error}"))?;
+    result.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
 /// The secrets that one server may use.
 #[derive(Debug, Default)]
 pub(crate) struct SecretValues(BTreeMap<String, Secret>);
 
 impl SecretValues {
-    /// Reads the secrets that an endpoint refers to; those that are not set are missing. Without
+    /// Reads secrets by their names; those that are not set are missing. Without
     /// any, neither the vault nor the keychain is opened.
-    pub(crate) async fn of(
-        supply: &SecretSupply,
-        endpoint: &ServerEndpoint,
-    ) -> Result<Self, String> {
-        let names: Vec<String> = endpoint.secrets().into_iter().map(str::to_owned).collect();
+    pub(crate) async fn of(supply: &SecretSupply, needed: BTreeSet<&str>) -> Result<Self, String> {
+        let names: Vec<String> = needed.into_iter().map(str::to_owned).collect();
         if names.is_empty() {
             return Ok(SecretValues::default());
         }
         let supply = supply.clone();
-        let (done, read) = oneshot::channel();
-        // A keychain may take seconds, and the blocking threads are few.
-        let reading = std::thread::Builder::new().name("secrets".to_owned()).spawn(move || {
-            let _ = done.send(SecretValues::read(&supply, names));
-        });
-        reading.map_err(|error| format!("cannot start a thread to read secrets: {error}"))?;
-        read.await.unwrap_or_else(|error| Err(error.to_string()))
+        on_own_thread(move || SecretValues::read(&supply, names)).await
     }
 
     fn read(supply: &SecretSupply, names: Vec<String>) -> Result<Self, String> {
@@ -71,9 +81,8 @@ impl SecretValues {
         Ok(SecretValues(values))
     }
 
-    /// Returns a value for each secret of an endpoint that is set, without reading it. Blocks.
-    pub(crate) fn assumed(vault: &Vault, endpoint: &ServerEndpoint) -> Result<Self, String> {
-        let wanted = endpoint.secrets();
+    /// Returns a value for each of these secrets that is set, without reading it. Blocks.
+    pub(crate) fn assumed(vault: &Vault, wanted: BTreeSet<&str>) -> Result<Self, String> {
         if wanted.is_empty() {
             return Ok(SecretValues::default());
         }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, ConfigTemplate, Environment, MissingValue, ServerOrigin, Sharing, Start,
-    Transport, Withheld,
+    self, AutoApprove, ConfigTemplate, Environment, MissingValue, OAuth, ServerOrigin, Sharing,
+    Start, Transport, Withheld,
 };
 use domain::exposed::Names;
 use domain::policy::ServerRules;
@@ -35,6 +35,8 @@ pub struct ServerSpec {
     pub rules: ServerRules,
     pub endpoint: ServerEndpoint,
     pub connection: ConnectionOptions,
+    /// The settings of the sign-in, if the config has some.
+    pub oauth: Option<OAuth>,
     pub trust: Trust,
 }
 
@@ -137,6 +139,7 @@ impl ServerSpec {
                 sharing: server.sharing,
                 max_concurrent: server.max_concurrent,
             },
+            oauth: server.oauth.clone(),
             trust: Trust {
                 origin: server.origin,
                 identity: trust::identity(server).to_string(),
@@ -157,6 +160,7 @@ impl ServerSpec {
             rules: ServerRules::default(),
             endpoint: ServerEndpoint::WithoutSecrets(transport),
             connection: ConnectionOptions::default(),
+            oauth: None,
             trust: Trust {
                 origin: ServerOrigin::Added,
                 ..Trust::own(state.approved.clone().unwrap_or_default())
@@ -171,6 +175,7 @@ impl ServerSpec {
             rules: ServerRules::default(),
             endpoint: ServerEndpoint::Embedded(make),
             connection: ConnectionOptions::default(),
+            oauth: None,
             trust: Trust::own(String::new()),
         }
     }
@@ -185,6 +190,7 @@ impl ServerSpec {
                 sharing: Sharing::Shared,
                 ..ConnectionOptions::default()
             },
+            oauth: None,
             trust,
         }
     }
@@ -277,10 +283,16 @@ impl ServerSpec {
     /// Returns the reason that the server cannot be started, as far as it is known before the
     /// attempt. Of the secrets it needs only the names. Blocks.
     pub fn start_fault(&self, vault: &Vault) -> Option<String> {
-        match SecretValues::assumed(vault, &self.endpoint) {
+        match SecretValues::assumed(vault, self.secrets()) {
             Ok(secrets) => start_fault(&self.endpoint, &secrets),
             Err(reason) => Some(reason),
         }
+    }
+
+    /// Returns the names of the secrets that the connection needs.
+    pub(crate) fn secrets(&self) -> BTreeSet<&str> {
+        let oauth = self.oauth.iter().flat_map(OAuth::templates);
+        self.endpoint.secrets().into_iter().chain(oauth.flat_map(ConfigTemplate::secrets)).collect()
     }
 
     /// Reports whether a connection made for `other` serves this one too; the rules may differ.
@@ -290,6 +302,7 @@ impl ServerSpec {
             && self.trust.origin == other.trust.origin
             && self.trust.identity == other.trust.identity
             && self.connection == other.connection
+            && self.oauth == other.oauth
             && self.may_start() == other.may_start()
     }
 }
@@ -386,8 +399,8 @@ impl ServerEndpoint {
         }
     }
 
-    /// Returns the names of the secrets that the connection needs.
-    pub(crate) fn secrets(&self) -> BTreeSet<&str> {
+    /// Returns the names of the secrets in it.
+    fn secrets(&self) -> BTreeSet<&str> {
         let templates: Vec<&ConfigTemplate> = match self {
             ServerEndpoint::Stdio(ChildCommand { args, env, .. }) => {
                 args.iter().chain(env.iter().map(|(_, value)| value)).collect()

@@ -10,6 +10,7 @@ mod own;
 mod pace;
 mod refused_questions;
 mod server_side;
+pub(crate) mod sign_in;
 
 pub(crate) use connection::start_fault;
 
@@ -50,10 +51,12 @@ use crate::upstream::exchange::{Carrier, provider_error};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnSurroundings};
+use crate::upstream::sign_in::{LoginNeed, SignIn};
 use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
     spec: ServerSpec,
+    sign_in: Option<Arc<SignIn>>,
     place: ServerPlace,
     /// The current link, shared by all clients.
     link: Arc<ArcSwapOption<LinkHandle>>,
@@ -124,10 +127,12 @@ impl Upstream {
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = redacted_tail(settings.clone());
         let secrets = SecretSupply::new(store.vault(), settings.load().redactor.known());
+        let sign_in = SignIn::of(&spec, &secrets);
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
         let surroundings = OwnSurroundings {
             secrets: secrets.clone(),
+            sign_in: sign_in.clone(),
             stderr: stderr.clone(),
             settings: settings.clone(),
             publisher: publisher.clone(),
@@ -138,6 +143,7 @@ impl Upstream {
         let welcome = Arc::new(ArcSwapOption::empty());
         let wiring = Wiring {
             secrets,
+            sign_in: sign_in.clone(),
             publisher,
             settings: settings.clone(),
             link: link.clone(),
@@ -153,6 +159,7 @@ impl Upstream {
             place: ServerPlace::of(&spec.endpoint),
             slots: spec.connection.max_concurrent.map(|bound| CallSlots::new(bound.get() as usize)),
             spec,
+            sign_in,
             link,
             own,
             listeners,
@@ -181,6 +188,10 @@ impl Upstream {
     pub(crate) fn place(&self, session: Option<&str>) -> ServerPlace {
         let roots = session.map(|session| self.own.roots(session)).unwrap_or_default();
         self.place.clone().with_roots(roots)
+    }
+
+    pub(crate) fn sign_in(&self) -> Option<&Arc<SignIn>> {
+        self.sign_in.as_ref()
     }
 
     pub(crate) fn stderr(&self) -> Vec<String> {
@@ -225,6 +236,23 @@ impl Upstream {
         let _ = self.commands.send(DriverCommand::Restart).await;
     }
 
+    /// Closes the connection and opens another; returns once that has succeeded or failed.
+    pub(crate) async fn reconnected(&self) {
+        let mut state = self.state.clone();
+        state.mark_unchanged();
+        self.restart().await;
+        // The earlier state says nothing about this attempt.
+        while state.changed().await.is_ok() {
+            let is_settled = !matches!(
+                *state.borrow_and_update(),
+                UpstreamState::Idle | UpstreamState::Connecting
+            );
+            if is_settled {
+                return;
+            }
+        }
+    }
+
     /// Puts decisions into effect; returns once they are.
     pub(crate) async fn decided(&self, spec: ServerSpec) {
         let (done, in_effect) = oneshot::channel();
@@ -241,7 +269,7 @@ impl Upstream {
         while state.changed().await.is_ok() {
             if matches!(
                 *state.borrow_and_update(),
-                UpstreamState::Ready | UpstreamState::Waiting(_)
+                UpstreamState::Ready | UpstreamState::Waiting(_) | UpstreamState::NeedsLogin(_)
             ) {
                 return;
             }
@@ -279,7 +307,9 @@ impl Upstream {
     fn link(&self) -> Result<Arc<LinkHandle>, ProviderError> {
         self.link.load_full().ok_or_else(|| {
             ProviderError::Unavailable(match &*self.state.borrow() {
-                UpstreamState::Waiting(failure) => failure.reason.clone(),
+                UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure) => {
+                    failure.reason.clone()
+                }
                 UpstreamState::Stopped => "it was stopped".to_owned(),
                 UpstreamState::Idle | UpstreamState::Connecting | UpstreamState::Ready => {
                     "it is still connecting".to_owned()
@@ -320,8 +350,20 @@ impl Upstream {
         let (tracer, transport) = (self.tracer.as_deref(), self.spec.endpoint.transport());
         let span = UpstreamSpan::start(tracer, &self.spec.name, transport, &ctx.trace);
         let outcome = self.ask(call, ctx, &span.trace(&ctx.trace)).await;
+        let outcome = outcome.map_err(|error| self.explained(error));
         span.end(&outcome);
         outcome
+    }
+
+    /// Says that a sign-in is needed, if that is why the connection was closed.
+    fn explained(&self, error: ProviderError) -> ProviderError {
+        match (&error, &self.sign_in) {
+            (ProviderError::Unavailable(_), Some(sign_in)) => match sign_in.need() {
+                Some(need @ LoginNeed::Token) => ProviderError::Unavailable(sign_in.words(need)),
+                Some(LoginNeed::Scope) | None => error,
+            },
+            _ => error,
+        }
     }
 
     /// Sends the call to the server; `trace` is the context sent along.
@@ -377,7 +419,7 @@ impl Upstream {
             reason: ctx.reason.clone(),
             ..Ask::new(request.method, request.params, ctx.remaining())
         };
-        peer.request(ask).await.map_err(provider_error)
+        peer.request(ask).await.map_err(|error| self.explained(provider_error(error)))
     }
 
     /// Passes a notification to the session's own connection, if it has one.

@@ -5,7 +5,9 @@
 
 use http::HeaderName;
 
+pub(crate) mod address;
 pub mod client;
+pub mod credentials;
 mod dial;
 mod event_log;
 mod failure;
@@ -20,6 +22,7 @@ mod session;
 mod streams;
 pub mod target;
 
+pub use address::AddressRule;
 pub use pool::PooledResponse;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -45,6 +45,7 @@
 //! # }
 //! ```
 
+pub mod authorization;
 pub mod child;
 pub mod client;
 pub mod error;

@@ -156,3 +156,24 @@ pub const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
 /// The time a client is asked to wait before it reconnects. The call goes on meanwhile, so there is
 /// no reason to wait long.
 pub const REPLAY_RETRY: Duration = Duration::from_secs(1);
+
+/// One request about authorization: metadata, a registration, a token.
+pub const AUTHORIZATION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The response to it. Metadata documents have a few kilobytes.
+pub const AUTHORIZATION_BYTES_MAX: usize = 256 * 1024;
+
+/// A token, which every request carries in a header; those in use have up to 4 KB.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// A `WWW-Authenticate` header that is read.
+pub const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
+
+/// Authorization servers of one resource that are tried.
+pub const AUTHORIZATION_SERVERS_MAX: usize = 4;
+
+/// Scopes that one request names.
+pub const SCOPES_MAX: usize = 256;
+
+/// Characters of an authorization server's own words that are shown.
+pub const AUTHORIZATION_WORDS_MAX: usize = 300;

@@ -175,6 +175,9 @@ pub enum RequestError {
     Cancelled,
     #[error("the response exceeds {} bytes", limits::FRAME_BYTES_MAX)]
     TooLarge,
+    /// The server requires a token that we do not have.
+    #[error("{0}")]
+    Unauthorized(String),
     #[error(transparent)]
     Closed(#[from] ConnectionClosed),
 }
@@ -265,7 +268,12 @@ impl Peer {
             }
             Err(RequestError::Timeout(_)) => open.withdraw("no answer in time"),
             Ok(_)
-            | Err(RequestError::Refused(_) | RequestError::TooLarge | RequestError::Closed(_)) => {
+            | Err(
+                RequestError::Refused(_)
+                | RequestError::TooLarge
+                | RequestError::Unauthorized(_)
+                | RequestError::Closed(_),
+            ) => {
                 open.told = true;
             }
         }

@@ -72,9 +72,22 @@ function Decide({ server, look }) {
       <a href=${link('servers', { server: server.name })}>Review</a>`;
   }
   if (server.disabled) return html`<${Action} label="Enable" work=${to('enable')} />`;
-  return html`<${Decision} label="Quarantine" tone="warn" work=${to('quarantine')}
+  return html`${server.state === 'needs_login' && html`<${Action} label="Sign in" work=${() => signIn(server.name)} />`}
+    <${Decision} label="Quarantine" tone="warn" work=${to('quarantine')}
       question=${`Lock '${server.name}' and everything it lists until it is approved again?`} />
     <${Action} label="Disable" work=${to('disable')} />`;
+}
+
+// Opens the sign-in to a server in a tab of its own. The tab comes first: browsers block one that is opened later.
+async function signIn(name) {
+  const tab = window.open('about:blank');
+  try {
+    const { address } = await post('/servers' + path(name, 'login'));
+    if (tab) tab.location = address;
+  } catch (error) {
+    tab?.close();
+    throw error;
+  }
 }
 
 function One({ server, look }) {

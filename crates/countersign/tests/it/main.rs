@@ -71,6 +71,7 @@ mod runs;
 mod screens;
 mod secrets;
 mod sharing;
+mod sign_in;
 mod start;
 mod steps;
 mod tampering;

@@ -31,7 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 static BROWSER: Mutex<()> = Mutex::const_new(());
 
 /// Runs a script to its end against this gate. `act` carries out its requests.
-async fn drive(gate: &Gate, script: &str, scene: Value, act: impl AsyncFn(&str, Value) -> Value) {
+pub(crate) async fn drive(
+    gate: &Gate,
+    script: &str,
+    scene: Value,
+    act: impl AsyncFn(&str, Value) -> Value,
+) {
     let act = async |what: &str, args: Value| match what {
         "link" => json!({"link": link(gate).await}),
         what => act(what, args).await,

@@ -165,6 +165,7 @@ fn is_elsewhere(code: Code) -> bool {
         Conflict,
         LedgerIncomplete,
         SecretsUnavailable,
+        SignInFailed,
         ReviewChanged,
         InvalidRequest,
         PayloadTooLarge,

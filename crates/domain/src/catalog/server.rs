@@ -200,8 +200,8 @@ impl Server {
     }
 
     /// The possible values of [`Server::state_word`].
-    pub const STATE_WORDS: [&'static str; 6] =
-        ["ready", "idle", "connecting", "error", "disabled", "quarantined"];
+    pub const STATE_WORDS: [&'static str; 7] =
+        ["ready", "idle", "connecting", "error", "needs_login", "disabled", "quarantined"];
 
     /// Returns the state to show to people: a lock on the whole server takes precedence over the
     /// connection.
@@ -217,6 +217,7 @@ impl Server {
             UpstreamState::Idle => "idle",
             UpstreamState::Connecting => "connecting",
             UpstreamState::Waiting(_) | UpstreamState::Stopped => "error",
+            UpstreamState::NeedsLogin(_) => "needs_login",
         }
     }
 
@@ -226,7 +227,9 @@ impl Server {
             UpstreamState::Ready => None,
             UpstreamState::Idle => Some("it is idle and has not been started"),
             UpstreamState::Connecting => Some("it is still connecting"),
-            UpstreamState::Waiting(failure) => Some(&failure.reason),
+            UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure) => {
+                Some(&failure.reason)
+            }
             UpstreamState::Stopped => Some("it has been stopped"),
         }
     }
@@ -234,7 +237,9 @@ impl Server {
     /// Returns the same reason for operators, with what the server said of it.
     pub fn unavailable_in_full(&self) -> Option<String> {
         match &self.state {
-            UpstreamState::Waiting(failure) => Some(failure.to_string()),
+            UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure) => {
+                Some(failure.to_string())
+            }
             UpstreamState::Ready
             | UpstreamState::Idle
             | UpstreamState::Connecting

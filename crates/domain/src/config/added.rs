@@ -19,7 +19,7 @@ pub struct DividedServer {
     pub secrets: Vec<String>,
 }
 
-/// Takes out each literal value of a variable or header, and each argument or URL that appears to
+/// Takes out each literal value of a variable or header, the secrets of `oauth`, and each argument or URL that appears to
 /// hold a secret. A reference such as `${env:NAME}` stays.
 pub fn divide(entry: &Value) -> DividedServer {
     let mut divided = DividedServer { open: entry.clone(), secrets: Vec::new() };
@@ -27,6 +27,12 @@ pub fn divide(entry: &Value) -> DividedServer {
     for section in ["env", "headers"] {
         let values = open.get_mut(section).and_then(Value::as_object_mut);
         for value in values.into_iter().flat_map(|values| values.values_mut()) {
+            take(value, secrets, |text| !text.is_empty() && secret::is_literal(text));
+        }
+    }
+    let oauth = open.get_mut("oauth").and_then(Value::as_object_mut);
+    for (name, value) in oauth.into_iter().flatten() {
+        if matches!(name.as_str(), "client_secret" | "private_key") {
             take(value, secrets, |text| !text.is_empty() && secret::is_literal(text));
         }
     }
@@ -124,6 +130,12 @@ mod tests {
                 vec!["https://h/mcp?token=pw"],
             ),
             (json!({"url": "https://h/mcp"}), json!({"url": "https://h/mcp"}), vec![]),
+            (
+                json!({"url": "https://h", "oauth": {"client_id": "c", "client_secret": "t"}}),
+                json!({"url": "https://h",
+                    "oauth": {"client_id": "c", "client_secret": {"secret": 0}}}),
+                vec!["t"],
+            ),
         ] {
             let divided = divide(&entry);
             assert_eq!(

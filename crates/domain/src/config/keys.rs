@@ -5,11 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{
-    AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, SecretsKey, Sharing, Start,
+    AutoApprove, Durability, OAuthGrant, OnFailure, OtlpProtocol, Payloads, SecretsKey, Sharing,
+    Start, TokenAuth,
 };
 
 /// Keys that are read and checked but have no effect in this version; each produces a note.
-const NOT_YET: &[&str] = &["store", "mcpServers.<name>.oauth"];
+const NOT_YET: &[&str] = &["store"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, but has no effect in this version";
 
@@ -155,6 +156,7 @@ const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");
 const STORE: Kind = Kind::Shape("`\"\"` or `postgres://…`");
 const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
 const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` and `${secret:NAME}` allowed");
+const TEMPLATE: Kind = Kind::Shape("string, `${env:NAME}` and `${secret:NAME}` allowed");
 const NAMED_TEMPLATES: Kind =
     Kind::Shape("names to strings, `${env:NAME}` and `${secret:NAME}` allowed");
 const URL: Kind = Kind::Shape("`http` or `https` url, `${env:NAME}` and `${secret:NAME}` allowed");
@@ -372,7 +374,11 @@ pub(super) static SERVER: Table = Table {
             Kind::Count { min: 1, max: CONCURRENT_MAX },
             "The most concurrent calls.",
         ),
-        reconnect("oauth", Kind::Section(&OAUTH), "For servers that require sign-in."),
+        reconnect(
+            "oauth",
+            Kind::Section(&OAUTH),
+            "How to sign in to the server, where the gate cannot find out; see [sign-in](sign-in.md).",
+        ),
         reconnect(
             "pin",
             Kind::Flag,
@@ -424,12 +430,44 @@ pub(super) static OAUTH: Table = Table {
         reconnect(
             "client_id",
             Kind::Text,
-            "ID of a pre-registered client; if absent, the gate registers one.",
+            "ID of a registered client, or the https URL of its metadata document; if absent, the gate \
+             registers one.",
+        ),
+        reconnect("client_secret", TEMPLATE, "The secret of that client."),
+        reconnect(
+            "private_key",
+            TEMPLATE,
+            "A private key of that client (PKCS#8 in PEM, P-256 or RSA), for `private_key_jwt`.",
+        ),
+        reconnect(
+            "auth_method",
+            Kind::OneOf(TokenAuth::NAMES),
+            "How that client authenticates; if absent, as the authorization server supports it.",
         ),
         reconnect(
             "scopes",
             Kind::Texts,
             "Scopes to request; if absent, those that the server advertises.",
+        ),
+        reconnect(
+            "grant",
+            Kind::OneOf(OAuthGrant::NAMES),
+            "Whether a person signs in, or the gate itself with the secret or key of the client.",
+        ),
+        reconnect(
+            "metadata_url",
+            Kind::Text,
+            "Metadata of the authorization server, where the server does not name it.",
+        ),
+        reconnect(
+            "resource",
+            Kind::Flag,
+            "Names the server in requests for tokens; some authorization servers reject that.",
+        ),
+        reconnect(
+            "assume_pkce",
+            Kind::Flag,
+            "The authorization server supports PKCE though its metadata does not say so.",
         ),
     ],
 };

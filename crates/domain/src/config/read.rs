@@ -2,6 +2,7 @@
 //! pass finds them all; its result is then discarded.
 
 mod found;
+mod oauth;
 mod profile;
 mod report;
 mod scalar;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::keys::{Key, Kind, NOT_YET_NOTE, TOP, Table, When};
-use super::{Config, ServerConfig, Transport, render};
+use super::{Config, OAuth, ServerConfig, Transport, render};
 use crate::duration::spell;
 
 const INTRODUCTION: &str = "\
@@ -48,7 +48,8 @@ pub fn reference() -> String {
 /// Returns a config that shows every default, including a server without settings.
 fn sample() -> Value {
     let mut config = Config::default();
-    config.servers.push(ServerConfig::new("<name>", Transport::stdio("")));
+    let server = ServerConfig::new("<name>", Transport::stdio(""));
+    config.servers.push(ServerConfig { oauth: Some(OAuth::default()), ..server });
     let mut sample = render(&config);
     if let Some(server) = sample["mcpServers"]["<name>"].as_object_mut() {
         server.remove("command");

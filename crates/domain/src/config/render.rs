@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig,
-    StoreConfig, Telemetry, ToolRules, Transport, secret,
+    StoreConfig, Telemetry, TokenAuth, ToolRules, Transport, secret,
 };
 use crate::duration::spell;
 use crate::tool::ToolName;
@@ -120,7 +120,18 @@ fn named(values: &[(String, ConfigTemplate)]) -> Value {
 fn oauth(oauth: &OAuth) -> Value {
     let mut members = Map::new();
     put(&mut members, "client_id", oauth.client_id.as_ref());
+    for (name, value) in
+        [("client_secret", &oauth.client_secret), ("private_key", &oauth.private_key)]
+    {
+        let shown = value.as_ref().map(|value| secret::named(name, value.text()));
+        put(&mut members, name, shown);
+    }
+    put(&mut members, "auth_method", oauth.auth_method.map(TokenAuth::name));
     put(&mut members, "scopes", Some(&oauth.scopes));
+    put(&mut members, "grant", Some(oauth.grant.name()));
+    put(&mut members, "metadata_url", oauth.metadata_url.as_ref());
+    put(&mut members, "resource", Some(oauth.resource));
+    put(&mut members, "assume_pkce", Some(oauth.assume_pkce));
     Value::Object(members)
 }
 

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::oauth::OAuth;
 use super::template::ConfigTemplate;
 use super::tool_rules::ToolRules;
 use crate::choice;
@@ -44,8 +45,16 @@ pub enum ServerOrigin {
     Added,
 }
 
-impl Transport {
+impl ServerConfig {
     /// Returns every text that may have placeholders.
+    pub fn templates(&self) -> impl Iterator<Item = &ConfigTemplate> {
+        let oauth = self.oauth.iter().flat_map(OAuth::templates);
+        self.transport.templates().into_iter().chain(oauth)
+    }
+}
+
+impl Transport {
+    /// Returns every text of it that may have placeholders.
     pub fn templates(&self) -> Vec<&ConfigTemplate> {
         match self {
             Transport::Stdio { args, env, .. } => {
@@ -75,12 +84,6 @@ pub enum Transport {
     Http { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
     /// The HTTP+SSE transport of protocol version 2024-11-05.
     Sse { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OAuth {
-    pub client_id: Option<String>,
-    pub scopes: Vec<String>,
 }
 
 choice! {

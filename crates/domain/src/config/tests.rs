@@ -33,6 +33,33 @@ fn server(members: &str) -> (ServerConfig, Vec<String>) {
 }
 
 #[test]
+fn sign_in_settings_that_cannot_work_are_faults() {
+    let place = "mcpServers.s.oauth";
+    for (oauth, expected) in [
+        (r#"{"client_secret": "x"}"#, format!("{place}.client_secret: needs 'client_id'")),
+        (
+            r#"{"grant": "client_credentials", "client_id": "c"}"#,
+            format!("{place}.grant: \"client_credentials\" needs"),
+        ),
+        (
+            r#"{"metadata_url": "file:///etc/passwd"}"#,
+            format!("{place}.metadata_url: expected an https URL"),
+        ),
+        (r#"{"scopes": ["a b"]}"#, format!("{place}.scopes: a scope is one word")),
+        (r#"{"auth_method": "tls", "client_id": "c"}"#, format!("{place}.auth_method: ")),
+        (r#"{"login": "per_token"}"#, format!("{place}.login: unknown key")),
+    ] {
+        let text =
+            format!(r#"{{"mcpServers": {{"s": {{"url": "https://h", "oauth": {oauth}}}}}}}"#);
+        let faults = parse(&text).map(|_| ()).unwrap_err().to_string();
+        assert!(faults.contains(&expected), "{faults}");
+    }
+    let both = r#"{"mcpServers": {"s": {"url": "https://h", "headers": {"AUTHORIZATION": "x"}, "oauth": {}}}}"#;
+    let faults = parse(both).map(|_| ()).unwrap_err().to_string();
+    assert!(faults.contains("cannot be combined with the header"), "{faults}");
+}
+
+#[test]
 fn an_empty_object_is_the_defaults() {
     let (config, notes) = parsed("{}");
     assert_eq!(config, Config::default());
@@ -466,7 +493,7 @@ fn risky_settings_are_noted() {
             r#""command": "./server""#,
             "a relative path depends on the directory Countersign is started from",
         ),
-        (r#""command": "x", "oauth": {}"#, "accepted, but has no effect in this version"),
+        (r#""command": "x", "oauth": {}"#, "ignored: has no effect with 'command'"),
         (r#""command": "x", "disabled_tools": ["a", ""]"#, "ignored: a tool name cannot be empty"),
         (r#""command": "x", "enabled_tools": ["a", "a"]"#, "\"a\" is listed twice"),
         (r#""command": "x", "targets": {}"#, "has no effect: set 'system' or 'rules'"),
@@ -542,14 +569,18 @@ const FULL: &str = r#"{
       "command": "/bin/a", "args": ["--token", "t0p", "x"], "env": {"API_KEY": "t0p", "B": "c"},
       "inherit_env": true, "cwd": "/tmp", "enabled": false, "quarantined": true, "enabled_tools": ["t"],
       "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
-      "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
+      "max_concurrent": 4,
       "pin": true,
       "targets": {"system": "a.example", "rules": [
         {"tools": "copy", "resource": ["{to:file}"], "reads": "{from:file}"},
         {"tools": "list_*|search", "resource": null},
       ]},
     },
-    "b": {"url": "https://u:t0p@h/sse?key=t0p", "headers": {"X-Api-Key": "t0p"}, "disabled_tools": ["t"]},
+    "b": {"url": "https://u:t0p@h/sse?key=t0p", "headers": {"X-Api-Key": "t0p"}, "disabled_tools": ["t"],
+      "oauth": {"client_id": "c", "client_secret": "t0p", "auth_method": "client_secret_post",
+        "scopes": ["s"], "grant": "client_credentials", "metadata_url": "https://as/m",
+        "resource": false, "assume_pkce": true}},
+    "c": {"url": "https://h/mcp", "oauth": {"client_id": "c", "private_key": "t0p"}},
   },
   "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},
   "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
@@ -583,7 +614,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "env": {"API_KEY": hidden, "B": "c"}, "inherit_env": true, "cwd": "/tmp", "enabled": false,
                 "quarantined": true, "enabled_tools": ["t"], "auto_approve": "new",
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
-                "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
+                "max_concurrent": 4,
                 "pin": true,
                 "targets": {"system": "a.example", "rules": [
                     {"tools": "copy", "resource": "{to:file}", "reads": "{from:file}"},
@@ -595,6 +626,17 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "headers": {"X-Api-Key": hidden}, "enabled": true, "quarantined": false,
                 "disabled_tools": ["t"], "auto_approve": "none", "sharing": "auto",
                 "start": "eager", "pin": false,
+                "oauth": {"client_id": "c", "client_secret": hidden,
+                    "auth_method": "client_secret_post", "scopes": ["s"],
+                    "grant": "client_credentials", "metadata_url": "https://as/m",
+                    "resource": false, "assume_pkce": true},
+            },
+            "c": {
+                "transport": "http", "url": "https://h/mcp", "headers": {}, "enabled": true,
+                "quarantined": false, "disabled_tools": [], "auto_approve": "none",
+                "sharing": "auto", "start": "eager", "pin": false,
+                "oauth": {"client_id": "c", "private_key": hidden, "scopes": [],
+                    "grant": "authorization_code", "resource": true, "assume_pkce": false},
             },
         },
         "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::fingerprint::Fingerprint;
-use crate::config::{ConfigTemplate, ServerConfig, Transport};
+use crate::config::{ConfigTemplate, OAuth, ServerConfig, TokenAuth, Transport};
 use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
@@ -80,6 +80,10 @@ pub fn identity(server: &ServerConfig) -> Fingerprint {
     if server.pin {
         bound["pin"] = true.into();
     }
+    // Left out if there is none, so that earlier approvals stay valid.
+    if let Some(oauth) = &server.oauth {
+        bound["oauth"] = sign_in(oauth);
+    }
     Fingerprint::marked(MARK, &canonical::value(&bound))
 }
 
@@ -97,6 +101,21 @@ fn remote(
     // Header names are case-insensitive.
     let headers = pairs(headers, str::to_ascii_lowercase);
     json!({"transport": transport, "url": url.text(), "headers": headers})
+}
+
+/// The values as written: they decide who gets the client's secret.
+fn sign_in(oauth: &OAuth) -> serde_json::Value {
+    json!({
+        "client_id": oauth.client_id,
+        "client_secret": oauth.client_secret.as_ref().map(ConfigTemplate::text),
+        "private_key": oauth.private_key.as_ref().map(ConfigTemplate::text),
+        "auth_method": oauth.auth_method.map(TokenAuth::name),
+        "scopes": oauth.scopes,
+        "grant": oauth.grant.name(),
+        "metadata_url": oauth.metadata_url,
+        "resource": oauth.resource,
+        "assume_pkce": oauth.assume_pkce,
+    })
 }
 
 fn pairs(values: &[(String, ConfigTemplate)], spelt: fn(&str) -> String) -> Vec<(String, &str)> {
@@ -147,7 +166,15 @@ mod tests {
         };
         let sse = Transport::Sse { url: template("https://a/mcp"), headers: Vec::new() };
         let pinned = ServerConfig { pin: true, ..ServerConfig::new("s", Transport::stdio("npx")) };
+        let signing_in = |client_secret: &str| {
+            let https = Transport::Http { url: template("https://a/mcp"), headers: Vec::new() };
+            let client_secret = Some(template(client_secret));
+            let oauth = Some(OAuth { client_secret, ..OAuth::default() });
+            identity(&ServerConfig { oauth, ..ServerConfig::new("s", https) })
+        };
         let all = [
+            signing_in("x"),
+            signing_in("${env:AWS_SECRET_ACCESS_KEY}"),
             stdio("npx", &["a", "b"], &[], None),
             stdio("npx", &["a b"], &[], None),
             stdio("npx", &["b", "a"], &[], None),

@@ -5,7 +5,7 @@
 use receipt::Hash;
 use serde_json::{Map, Value, json};
 
-use crate::config::{ConfigTemplate, ServerConfig, Transport, secret};
+use crate::config::{ConfigTemplate, OAuth, ServerConfig, Transport, secret};
 
 /// Hex digits of a hash that a reader compares.
 const DIGITS: usize = 12;
@@ -50,6 +50,9 @@ impl ServerText {
         }
         if server.pin {
             text.put("pin", true);
+        }
+        if let Some(oauth) = &server.oauth {
+            text.put_sign_in(oauth);
         }
         text
     }
@@ -109,6 +112,22 @@ impl ServerText {
         self.put("transport", transport);
         self.put("url", hashed(url.text(), secret::url(url.text())));
         self.put_values("headers", headers);
+    }
+
+    fn put_sign_in(&mut self, oauth: &OAuth) {
+        let named = [("client_secret", &oauth.client_secret), ("private_key", &oauth.private_key)];
+        let values =
+            named.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it.clone()?)));
+        self.put_values("oauth", &values.collect::<Vec<_>>());
+        let open = [
+            ("client_id", json!(oauth.client_id)),
+            ("scopes", json!(oauth.scopes)),
+            ("grant", json!(oauth.grant.name())),
+            ("metadata_url", json!(oauth.metadata_url)),
+        ];
+        if let Some(members) = self.members.get_mut("oauth").and_then(Value::as_object_mut) {
+            members.extend(open.map(|(name, value)| (name.to_owned(), value)));
+        }
     }
 
     fn put_values(&mut self, section: &'static str, values: &[(String, ConfigTemplate)]) {

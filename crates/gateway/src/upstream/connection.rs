@@ -16,6 +16,7 @@ use mcp::child::{self, Process, StderrTail};
 use mcp::client::{self, List, ListError};
 use mcp::handshake::{self, HandshakeError, Welcome};
 use mcp::http::client::Endpoint as HttpEndpoint;
+use mcp::http::credentials::Credentials;
 use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
@@ -24,8 +25,9 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::secrets::{SecretSupply, SecretValues};
-use crate::spec::ServerEndpoint;
+use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::ItemList;
+use crate::upstream::sign_in::SignIn;
 use crate::{limits, program};
 
 pub(super) struct Connection {
@@ -64,7 +66,9 @@ struct ChildProcess {
 /// The parameters of a new connection.
 pub(super) struct Opening<'a> {
     pub(super) server: &'a Arc<str>,
-    pub(super) endpoint: &'a ServerEndpoint,
+    pub(super) spec: &'a ServerSpec,
+    /// Supplies tokens for the server, if it may require them.
+    pub(super) sign_in: Option<&'a Arc<SignIn>>,
     /// Supplies the secrets that the endpoint refers to.
     pub(super) secrets: &'a SecretSupply,
     /// Answers the server's requests.
@@ -78,8 +82,8 @@ pub(super) struct Opening<'a> {
 impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(&self) -> Result<Connection, UpstreamFailure> {
-        self.endpoint.check_pinned().await?;
-        let secrets = SecretValues::of(self.secrets, self.endpoint).await?;
+        self.spec.endpoint.check_pinned().await?;
+        let secrets = SecretValues::of(self.secrets, self.spec.secrets()).await?;
         let (peer, mut attached) = connect(self, &secrets)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
@@ -93,6 +97,21 @@ impl Opening<'_> {
                 Err(failure)
             }
         }
+    }
+
+    /// Lets the sign-in supply tokens for an endpoint.
+    fn authorized(
+        &self,
+        endpoint: HttpEndpoint,
+        secrets: &SecretValues,
+    ) -> Result<HttpEndpoint, String> {
+        // A URL with a user name has its own authorization.
+        let Some(sign_in) = self.sign_in.filter(|_| !has_login(&endpoint.url)) else {
+            return Ok(endpoint);
+        };
+        sign_in.prepare(&endpoint.url, secrets)?;
+        let credentials: Arc<dyn Credentials> = sign_in.clone();
+        Ok(HttpEndpoint { credentials: Some(credentials), ..endpoint })
     }
 
     /// Opens the connection and lists the server's tools on it. A failure names no secret, even if
@@ -138,7 +157,7 @@ fn refusal(method: &str, refused: &ErrorObject) -> UpstreamFailure {
 
 fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attachment), String> {
     let (stderr, service) = (opening.stderr, opening.service.clone());
-    match opening.endpoint {
+    match &opening.spec.endpoint {
         ServerEndpoint::Stdio(command) => {
             let (spec, withheld) = command.child_spec(secrets)?;
             let (process, stdout, stdin) =
@@ -149,13 +168,15 @@ fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attac
             Ok((peer, Attachment::Process(Box::new(child))))
         }
         ServerEndpoint::Http { url, headers } => {
-            let peer = mcp::http::client::connect(http_endpoint(url, headers, secrets)?, service)
-                .map_err(|error| error.to_string())?;
+            let endpoint = opening.authorized(http_endpoint(url, headers, secrets)?, secrets)?;
+            let peer =
+                mcp::http::client::connect(endpoint, service).map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
         ServerEndpoint::Sse { url, headers } => {
-            let peer = mcp::http::legacy::connect(http_endpoint(url, headers, secrets)?, service)
-                .map_err(|error| error.to_string())?;
+            let endpoint = opening.authorized(http_endpoint(url, headers, secrets)?, secrets)?;
+            let peer =
+                mcp::http::legacy::connect(endpoint, service).map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
         ServerEndpoint::WithoutSecrets(_) => Err(without_secrets()),
@@ -195,6 +216,12 @@ pub(crate) fn start_fault(endpoint: &ServerEndpoint, secrets: &SecretValues) -> 
         ServerEndpoint::WithoutSecrets(_) => Some(without_secrets()),
         ServerEndpoint::Embedded(_) | ServerEndpoint::Plugin(_) => None,
     }
+}
+
+/// Reports whether a URL holds a user name or password.
+fn has_login(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 fn http_endpoint(

@@ -28,6 +28,7 @@ use crate::upstream::own::OwnConnections;
 use crate::upstream::pace::RelistPace;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::SharedSide;
+use crate::upstream::sign_in::{SignIn, login_granted, login_needed};
 use crate::{GateSettings, limits};
 
 pub(crate) enum DriverCommand {
@@ -44,6 +45,7 @@ pub(crate) enum DriverCommand {
 /// The state the driver shares with its handle.
 pub(super) struct Wiring {
     pub(super) secrets: SecretSupply,
+    pub(super) sign_in: Option<Arc<SignIn>>,
     pub(super) publisher: Publisher,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) link: Arc<ArcSwapOption<LinkHandle>>,
@@ -90,6 +92,9 @@ enum Wakeup {
     Attempt(Box<ConnectResult>),
     Relisted(Result<ServerLists, UpstreamFailure>),
     Lost(UpstreamFailure),
+    LoginNeeded,
+    /// Somebody has signed in.
+    LoginGranted,
     RetryDue,
     RelistDue,
     SweepDue,
@@ -165,9 +170,11 @@ impl Driver {
             }
             Wakeup::Attempt(attempt) => Some(match *attempt {
                 Ok((link, lists)) => self.adopt(link, lists).await,
-                Err(failure) => failed(failure),
+                Err(failure) => self.failed(failure),
             }),
-            Wakeup::Lost(failure) => Some(failed(failure)),
+            Wakeup::Lost(failure) => Some(self.failed(failure)),
+            Wakeup::LoginNeeded => self.login_event(),
+            Wakeup::LoginGranted => Some(UpstreamEvent::Restart),
             Wakeup::RetryDue => Some(UpstreamEvent::RetryDue),
         }
     }
@@ -196,6 +203,8 @@ impl Driver {
     async fn next(&mut self, receiver: &mut mpsc::Receiver<DriverCommand>) -> Wakeup {
         let (retry_at, sweep_at) = (self.retry_at, self.sweep_at);
         let relist_at = self.relist_at.filter(|_| self.relisting.is_none());
+        let needs_login = matches!(self.machine.state(), UpstreamState::NeedsLogin(_));
+        let sign_in = self.wiring.sign_in.as_ref();
         tokio::select! {
             command = receiver.recv() => Wakeup::Command(command),
             () = self.side.list_changed.notified() => Wakeup::ListChanged,
@@ -217,6 +226,8 @@ impl Driver {
                 Wakeup::RelistDue
             }
             () = due(Some(sweep_at)) => Wakeup::SweepDue,
+            () = login_needed(sign_in) => Wakeup::LoginNeeded,
+            () = login_granted(sign_in, needs_login) => Wakeup::LoginGranted,
         }
     }
 
@@ -232,14 +243,16 @@ impl Driver {
     }
 
     fn connect(&mut self) {
-        let (server, endpoint) = (self.spec.name.clone(), self.spec.endpoint.clone());
+        let (server, spec) = (self.spec.name.clone(), self.spec.clone());
+        let sign_in = self.wiring.sign_in.clone();
         let (secrets, stderr) = (self.wiring.secrets.clone(), self.wiring.stderr.clone());
         let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
         self.attempt = Some(tokio::spawn(async move {
             let opening = Opening {
                 server: &server,
-                endpoint: &endpoint,
+                spec: &spec,
+                sign_in: sign_in.as_ref(),
                 secrets: &secrets,
                 service,
                 capabilities: raw("{}".to_owned()),
@@ -282,7 +295,10 @@ impl Driver {
         let link = self.link.as_mut()?;
         let lists = match listed {
             Ok(lists) => lists,
-            Err(failure) => return Some(failed(link.explain(failure).await)),
+            Err(failure) => {
+                let failure = link.explain(failure).await;
+                return Some(self.failed(failure));
+            }
         };
         let (instructions, info) = (link.instructions(), link.info());
         self.take(lists, instructions, info).await;
@@ -425,11 +441,23 @@ impl Driver {
             UpstreamState::Ready => {
                 tracing::info!(%server, tools = self.review.listing.tools().len(), "connected")
             }
-            UpstreamState::Waiting(failure) => {
+            UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure) => {
                 tracing::warn!(%server, reason = %failure, "unavailable");
             }
             UpstreamState::Idle | UpstreamState::Connecting | UpstreamState::Stopped => {}
         }
+    }
+}
+
+impl Driver {
+    /// Returns the event for a failure: a server that needs a sign-in is not tried again.
+    fn failed(&self, failure: UpstreamFailure) -> UpstreamEvent {
+        self.login_event().unwrap_or_else(|| failed(failure))
+    }
+
+    fn login_event(&self) -> Option<UpstreamEvent> {
+        let sign_in = self.wiring.sign_in.as_ref()?;
+        Some(UpstreamEvent::LoginNeeded(sign_in.words(sign_in.need()?).into()))
     }
 }
 

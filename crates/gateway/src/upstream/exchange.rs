@@ -223,6 +223,7 @@ pub(super) fn provider_error(error: RequestError) -> ProviderError {
         RequestError::Timeout(_) => ProviderError::Timeout,
         RequestError::Cancelled => ProviderError::Cancelled,
         RequestError::TooLarge => ProviderError::TooLarge,
+        RequestError::Unauthorized(reason) => ProviderError::Unavailable(reason),
         RequestError::Closed(closed) => ProviderError::Unavailable(closed.to_string()),
     }
 }

@@ -51,7 +51,7 @@ impl ServerLink {
         opening: Opening<'_>,
     ) -> Result<(ServerLink, ServerLists), UpstreamFailure> {
         let timeout = opening.timeout;
-        if let ServerEndpoint::Plugin(plugin) = opening.endpoint {
+        if let ServerEndpoint::Plugin(plugin) = &opening.spec.endpoint {
             return open_plugin(plugin, opening.stderr, timeout).await;
         }
         let (connection, tools) = opening.open_and_list().await?;

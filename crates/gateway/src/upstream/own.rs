@@ -24,7 +24,7 @@ use crate::fairness::share;
 use crate::pipeline::question::QuestionOrigin;
 use crate::place::ClientRoots;
 use crate::secrets::SecretSupply;
-use crate::spec::{ServerEndpoint, ServerSpec};
+use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
 use crate::upstream::SessionKey;
 use crate::upstream::connection::{Connection, Opening};
@@ -32,11 +32,12 @@ use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
+use crate::upstream::sign_in::SignIn;
 use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
     server: Arc<str>,
-    endpoint: ServerEndpoint,
+    spec: ServerSpec,
     sharing: Sharing,
     around: OwnSurroundings,
     by_session: Mutex<HashMap<Arc<str>, Arc<OwnConnection>>>,
@@ -45,6 +46,7 @@ pub(super) struct OwnConnections {
 /// The parts of the gate that all connections of single clients use.
 pub(super) struct OwnSurroundings {
     pub(super) secrets: SecretSupply,
+    pub(super) sign_in: Option<Arc<SignIn>>,
     pub(super) stderr: StderrTail,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) publisher: Publisher,
@@ -71,7 +73,7 @@ impl OwnConnections {
     pub(super) fn new(spec: &ServerSpec, around: OwnSurroundings) -> OwnConnections {
         OwnConnections {
             server: spec.name.clone(),
-            endpoint: spec.endpoint.clone(),
+            spec: spec.clone(),
             sharing: spec.connection.sharing,
             around,
             by_session: Mutex::default(),
@@ -144,7 +146,8 @@ impl OwnConnections {
     ) -> Result<OpenConnection, UpstreamFailure> {
         let opening = Opening {
             server: &self.server,
-            endpoint: &self.endpoint,
+            spec: &self.spec,
+            sign_in: self.around.sign_in.as_ref(),
             secrets: &self.around.secrets,
             service: side.clone(),
             capabilities,

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use url::Url;
 
+use super::credentials::Credentials;
 use super::failure::HttpFailure;
 use super::outbound::{ContentType, EventReader, Outbound, read_body};
 use super::pool::PooledResponse as HttpResponse;
@@ -30,14 +31,24 @@ use crate::version::Version;
 pub struct Endpoint {
     pub url: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Supplies a token for each request, in place of an `Authorization` header.
+    pub credentials: Option<Arc<dyn Credentials>>,
+}
+
+/// An endpoint with its values checked.
+#[derive(Clone)]
+pub(super) struct ParsedEndpoint {
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
 }
 
 impl Endpoint {
     pub fn new(url: impl Into<String>) -> Self {
-        Endpoint { url: url.into(), headers: Vec::new() }
+        Endpoint { url: url.into(), headers: Vec::new(), credentials: None }
     }
 
-    pub(super) fn parsed(self) -> Result<(Url, HeaderMap), ConnectError> {
+    pub(super) fn parsed(self) -> Result<ParsedEndpoint, ConnectError> {
         let url = Url::parse(&self.url).map_err(|_| ConnectError::Url)?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(ConnectError::Url);
@@ -47,7 +58,7 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.append(name, value);
         }
-        Ok((url, headers))
+        Ok(ParsedEndpoint { url, headers, credentials: self.credentials })
     }
 }
 
@@ -71,8 +82,7 @@ const LISTS_CHANGED: [&str; 3] = [
 /// Creates the peer without connecting: the first message does that. Must be called within a
 /// runtime.
 pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, ConnectError> {
-    let (url, headers) = endpoint.parsed()?;
-    let wire = Arc::new(Outbound::new(url, headers).map_err(ConnectError::Client)?);
+    let wire = Arc::new(Outbound::new(endpoint.parsed()?).map_err(ConnectError::Client)?);
     let outbox = Arc::new(PostOutbox {
         wire: wire.clone(),
         peer: OnceLock::new(),
@@ -187,6 +197,7 @@ impl PostOutbox {
         close_if_session_ended(peer, &failure);
         let error = match failure {
             HttpFailure::TooLong => RequestError::TooLarge,
+            HttpFailure::Unauthorized(reason) => RequestError::Unauthorized(reason),
             failure => RequestError::Refused(failure.into_refusal()?),
         };
         if let Id::Number(id) = id {

@@ -2,6 +2,7 @@
 //! stream and knows nothing of messages.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -15,11 +16,13 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 use url::Url;
 
+use super::address::{AddressRule, is_local};
 use crate::limits;
 
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
@@ -29,6 +32,7 @@ pub(super) type DialFault = Box<dyn Error + Send + Sync>;
 
 pub(super) struct Dial {
     server: Uri,
+    addresses: AddressRule,
     tls: Option<Tls>,
     proxy: Option<Intercept>,
 }
@@ -40,17 +44,17 @@ struct Tls {
 
 impl Dial {
     /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
-    pub(super) fn new(url: &Url) -> Result<Dial, String> {
-        Dial::with(url, &Matcher::from_env())
+    pub(super) fn new(url: &Url, addresses: AddressRule) -> Result<Dial, String> {
+        Dial::with(url, &Matcher::from_env(), addresses)
     }
 
-    fn with(url: &Url, proxies: &Matcher) -> Result<Dial, String> {
+    fn with(url: &Url, proxies: &Matcher, addresses: AddressRule) -> Result<Dial, String> {
         let server: Uri = url[..url::Position::BeforePath]
             .parse()
             .map_err(|_| "the URL cannot be requested".to_owned())?;
         let tls = (url.scheme() == "https").then(|| Tls::to(&server)).transpose()?;
         let proxy = proxies.intercept(&server);
-        Ok(Dial { server, tls, proxy })
+        Ok(Dial { server, addresses, tls, proxy })
     }
 
     /// Returns the credentials for a proxy that takes the request itself, as happens without TLS.
@@ -67,7 +71,10 @@ impl Dial {
     async fn connect(&self) -> Result<Box<dyn ByteStream>, DialFault> {
         let stream = match &self.proxy {
             Some(proxy) => self.through(proxy).await?,
-            None => tcp(self.server.clone()).await?,
+            None => match self.addresses {
+                AddressRule::Any => tcp(self.server.clone()).await?,
+                AddressRule::Remote => remote_tcp(&self.server).await?,
+            },
         };
         match &self.tls {
             Some(tls) => tls.wrap(stream).await,
@@ -91,8 +98,7 @@ impl Dial {
 
 impl Tls {
     fn to(server: &Uri) -> Result<Tls, String> {
-        let host = server.host().unwrap_or_default();
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let bare = bare_host(server.host().unwrap_or_default());
         let name = ServerName::try_from(bare.to_owned())
             .map_err(|_| "the URL's host is not a valid name for TLS".to_owned())?;
         Ok(Tls { config: tls_config()?, name })
@@ -127,6 +133,26 @@ async fn tcp(server: Uri) -> Result<Box<dyn ByteStream>, DialFault> {
     connector.enforce_http(false);
     connector.set_nodelay(true);
     Ok(Box::new(connector.oneshot(server).await?.into_inner()))
+}
+
+/// Connects to a server that must not be this machine or its link. The addresses that were checked
+/// are those that are used.
+async fn remote_tcp(server: &Uri) -> Result<Box<dyn ByteStream>, DialFault> {
+    let port = if server.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = bare_host(server.host().unwrap_or_default());
+    let found = tokio::net::lookup_host((host, server.port_u16().unwrap_or(port))).await?;
+    let found: Vec<SocketAddr> = found.collect();
+    if found.iter().any(|address| is_local(address.ip())) {
+        return Err("it is an address of this machine or its link, which the server is not".into());
+    }
+    let stream = TcpStream::connect(&found[..]).await?;
+    stream.set_nodelay(true)?;
+    Ok(Box::new(stream))
+}
+
+/// Returns a host without the brackets of an IPv6 address.
+fn bare_host(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 /// Asks a proxy to tunnel bytes to the server.
@@ -167,7 +193,7 @@ mod tests {
 
     fn dial(url: &str, proxy: &str) -> Dial {
         let proxies = Matcher::builder().all(proxy.to_owned()).no("near.example").build();
-        Dial::with(&Url::parse(url).unwrap(), &proxies).unwrap()
+        Dial::with(&Url::parse(url).unwrap(), &proxies, AddressRule::Any).unwrap()
     }
 
     #[tokio::test]
@@ -202,6 +228,20 @@ mod tests {
         });
         let fault = dial.open().await.err().unwrap().to_string();
         assert!(fault.contains("the proxy answered HTTP 403"), "{fault}");
+    }
+
+    #[tokio::test]
+    async fn a_remote_name_may_not_be_this_machine() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["localhost", "127.0.0.1"] {
+            let url = Url::parse(&format!("http://{host}:{port}/")).unwrap();
+            let proxies = Matcher::builder().build();
+            let fault = Dial::with(&url, &proxies, AddressRule::Remote).unwrap().open().await;
+            assert!(fault.err().unwrap().to_string().contains("this machine"), "{host}");
+            let open = Dial::with(&url, &proxies, AddressRule::Any).unwrap().open().await;
+            assert!(open.is_ok(), "{host}");
+        }
     }
 
     #[test]

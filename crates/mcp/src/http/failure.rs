@@ -38,6 +38,8 @@ pub(super) enum HttpFailure {
     BadAddress(String),
     #[error("{0}")]
     Refused(ErrorObject),
+    #[error("{0}")]
+    Unauthorized(String),
 }
 
 impl HttpFailure {
@@ -60,6 +62,7 @@ impl HttpFailure {
             | HttpFailure::SessionEnded
             | HttpFailure::MediaType(_)
             | HttpFailure::BadAddress(_)
+            | HttpFailure::Unauthorized(_)
             | HttpFailure::Refused(_) => true,
         }
     }

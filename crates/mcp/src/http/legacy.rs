@@ -7,11 +7,10 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http::HeaderMap;
 use tokio::sync::watch;
 use url::Url;
 
-use super::client::{ConnectError, Endpoint, StreamPosition, take_events};
+use super::client::{ConnectError, Endpoint, ParsedEndpoint, StreamPosition, take_events};
 use super::failure::HttpFailure;
 use super::outbound::{EventReader, Outbound};
 use crate::id::Id;
@@ -27,8 +26,8 @@ const ENDPOINT: &str = "endpoint";
 
 /// Creates the peer and begins to open the stream. Must be called within a runtime.
 pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, ConnectError> {
-    let (url, headers) = endpoint.parsed()?;
-    let stream = Outbound::new(url.clone(), headers.clone()).map_err(ConnectError::Client)?;
+    let endpoint = endpoint.parsed()?;
+    let stream = Outbound::new(endpoint.clone()).map_err(ConnectError::Client)?;
     let (named, address) = watch::channel(None);
     let outbox = Arc::new(LegacyOutbox { address, peer: OnceLock::new() });
     let peer = Peer::new(outbox.clone(), service);
@@ -37,7 +36,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
     tokio::spawn(async move {
         tokio::select! {
             () = closing.cancelled() => {}
-            ended = listen(&stream, (url, headers), &named, &weak) => {
+            ended = listen(&stream, endpoint, &named, &weak) => {
                 let reason = match ended {
                     Ok(()) => "the server ended the stream".to_owned(),
                     Err(failure) => failure.to_string(),
@@ -54,7 +53,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
 /// Reads the stream to its end.
 async fn listen(
     stream: &Outbound,
-    (url, headers): (Url, HeaderMap),
+    endpoint: ParsedEndpoint,
     named: &watch::Sender<Option<Arc<Outbound>>>,
     peer: &WeakPeer,
 ) -> Result<(), HttpFailure> {
@@ -64,8 +63,9 @@ async fn listen(
             return Err(HttpFailure::NoAddress);
         };
         if event.event.as_deref() == Some(ENDPOINT) {
-            let address = resolved(&url, &event.data)?;
-            let address = Outbound::new(address, headers).map_err(HttpFailure::BadAddress)?;
+            let url = resolved(&endpoint.url, &event.data)?;
+            let address = Outbound::new(ParsedEndpoint { url, ..endpoint });
+            let address = address.map_err(HttpFailure::BadAddress)?;
             named.send_replace(Some(Arc::new(address)));
             break;
         }
@@ -130,7 +130,10 @@ impl LegacyOutbox {
         match id {
             // The server refused this one; others may pass.
             Some(Id::Number(id)) => {
-                let refusal = RequestError::Refused(failure.into_refusal()?);
+                let refusal = match failure {
+                    HttpFailure::Unauthorized(reason) => RequestError::Unauthorized(reason),
+                    failure => RequestError::Refused(failure.into_refusal()?),
+                };
                 if let Some(peer) = self.peer.get().and_then(WeakPeer::upgrade) {
                     peer.fail(id, refusal);
                 }

@@ -2,13 +2,14 @@
 //! session needs and a limit on everything. Knows nothing of peers.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use url::Url;
 
+use super::client::ParsedEndpoint;
+use super::credentials::{Credentials, TokenRefusal};
 use super::failure::HttpFailure;
 use super::pool::PooledResponse;
 use super::target::HttpTarget;
@@ -16,6 +17,7 @@ use super::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE,
     media_type,
 };
+use crate::authorization::Challenge;
 use crate::error::ErrorObject;
 use crate::limits;
 use crate::message::Message;
@@ -25,6 +27,7 @@ use crate::version::Version;
 
 pub(super) struct Outbound {
     target: HttpTarget,
+    credentials: Option<Arc<dyn Credentials>>,
     session: Mutex<HttpSession>,
 }
 
@@ -39,10 +42,10 @@ struct HttpSession {
 }
 
 impl Outbound {
-    /// `headers` are sent with every request.
-    pub(super) fn new(url: Url, headers: HeaderMap) -> Result<Self, String> {
+    pub(super) fn new(endpoint: ParsedEndpoint) -> Result<Self, String> {
+        let ParsedEndpoint { url, headers, credentials } = endpoint;
         let target = HttpTarget::new(url, headers)?;
-        Ok(Outbound { target, session: Mutex::default() })
+        Ok(Outbound { target, credentials, session: Mutex::default() })
     }
 
     /// Sends a message; returns the response once its status shows that the message was accepted.
@@ -142,11 +145,12 @@ impl Outbound {
         body: Bytes,
     ) -> Result<PooledResponse, HttpFailure> {
         let has_session = headers.contains_key(SESSION_ID);
-        let sent = self.target.send(method, headers, body).await;
-        let response = sent.map_err(|cause| {
-            let host = self.target.host().to_owned();
-            HttpFailure::Unreachable { host, cause }
-        })?;
+        let response = match &self.credentials {
+            Some(credentials) => {
+                self.send_authorized(&**credentials, (method, headers), body).await?
+            }
+            None => self.send_once(method, headers, body).await?,
+        };
         match response.status() {
             status if status.is_success() => Ok(response),
             status if status.is_redirection() => {
@@ -164,6 +168,61 @@ impl Outbound {
             }
         }
     }
+}
+
+impl Outbound {
+    async fn send_once(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<PooledResponse, HttpFailure> {
+        let sent = self.target.send(method, headers, body).await;
+        sent.map_err(|cause| {
+            let host = self.target.host().to_owned();
+            HttpFailure::Unreachable { host, cause }
+        })
+    }
+
+    /// Sends a request with a token, and once more with another if the server refuses it.
+    async fn send_authorized(
+        &self,
+        credentials: &dyn Credentials,
+        (method, mut headers): (Method, HeaderMap),
+        body: Bytes,
+    ) -> Result<PooledResponse, HttpFailure> {
+        let mut is_second = false;
+        loop {
+            let token = credentials.token().await.map_err(HttpFailure::Unauthorized)?;
+            if let Some(token) = &token {
+                headers.insert(AUTHORIZATION, token.clone());
+            }
+            let response = self.send_once(method.clone(), headers.clone(), body.clone()).await?;
+            let challenge = Challenge::of(response.headers());
+            let is_insufficient = match response.status() {
+                // Neither the standing stream nor the end of a session is worth a sign-in.
+                StatusCode::UNAUTHORIZED if token.is_none() && is_courtesy(&method, &headers) => {
+                    return Ok(response);
+                }
+                StatusCode::UNAUTHORIZED => false,
+                StatusCode::FORBIDDEN if challenge.wants_more_scope() => true,
+                _ => return Ok(response),
+            };
+            let sent = token.as_ref();
+            let refusal = TokenRefusal { sent, is_insufficient, challenge, is_second };
+            credentials.refused(refusal).await.map_err(HttpFailure::Unauthorized)?;
+            if is_second {
+                return Ok(response);
+            }
+            is_second = true;
+        }
+    }
+}
+
+/// Reports whether a session works without this request.
+fn is_courtesy(method: &Method, headers: &HeaderMap) -> bool {
+    let is_in_session = headers.contains_key(PROTOCOL_VERSION);
+    (*method == Method::GET && is_in_session) || *method == Method::DELETE
 }
 
 /// Reports whether an error is about the session: many servers answer 400 where 404 is meant.

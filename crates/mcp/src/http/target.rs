@@ -12,6 +12,7 @@ use http_body_util::Full;
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
+use super::address::AddressRule;
 use super::dial::Dial;
 use super::failure::root_cause;
 use super::pool::{Pool, PooledResponse};
@@ -27,8 +28,18 @@ pub struct HttpTarget {
 impl HttpTarget {
     /// Creates a target for an http or https URL with a host. `headers` are sent with every
     /// request.
-    pub fn new(mut url: Url, mut headers: HeaderMap) -> Result<HttpTarget, String> {
-        let dial = Dial::new(&url)?;
+    pub fn new(url: Url, headers: HeaderMap) -> Result<HttpTarget, String> {
+        HttpTarget::within(AddressRule::Any, url, headers)
+    }
+
+    /// Creates a target whose host may only have some addresses. A proxy in front of it is not
+    /// bound by that.
+    pub fn within(
+        addresses: AddressRule,
+        mut url: Url,
+        mut headers: HeaderMap,
+    ) -> Result<HttpTarget, String> {
+        let dial = Dial::new(&url, addresses)?;
         if let Some(login) = take_login(&mut url)
             && !headers.contains_key(AUTHORIZATION)
         {

@@ -38,9 +38,27 @@ const scenarios = {
     },
 };
 
+// What the scenarios of authorization need in the config, besides the server's address.
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
+const oauth = {
+    'auth/basic-cimd': { client_id: 'https://conformance-test.local/client-metadata.json' },
+    'auth/pre-registration': { client_id: context.client_id, client_secret: context.client_secret },
+    'auth/client-credentials-basic': {
+        client_id: context.client_id,
+        client_secret: context.client_secret,
+        grant: 'client_credentials',
+    },
+    'auth/client-credentials-jwt': {
+        client_id: context.client_id,
+        private_key: context.private_key_pem,
+        grant: 'client_credentials',
+    },
+};
+
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
 const folder = mkdtempSync(join(tmpdir(), 'conformance-'));
 const config = join(folder, 'config.json');
-writeFileSync(config, JSON.stringify({ mcpServers: { s: { url } } }));
+writeFileSync(config, JSON.stringify({ mcpServers: { s: { url, oauth: oauth[scenario] } } }));
 const home = join(folder, 'home');
 const env = { ...process.env, COUNTERSIGN_HOME: home, HOME: folder };
 const args = ['--config', config, 'serve', '--listen', '127.0.0.1:0', '-o', 'json'];
@@ -49,21 +67,93 @@ const ended = new Promise(resolve => serving.once('exit', resolve));
 try {
     const [line] = await Array.fromAsync(firstLine(serving.stdout));
     const { listen } = JSON.parse(line);
-    const token = readFileSync(join(home, 'agent-token'), 'utf8').trim();
+    if (scenario.startsWith('auth/')) {
+        await signedIn(listen);
+    }
     const capabilities = { elicitation: { form: { applyDefaults: true } } };
     const client = new Client({ name: 'conformance', version: '1' }, { capabilities });
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: {} }));
     await client.connect(
         new StreamableHTTPClientTransport(new URL(`http://${listen}/mcp/s/s`), {
-            requestInit: { headers: { authorization: `Bearer ${token}` } },
+            requestInit: { headers: { authorization: `Bearer ${secret('agent-token')}` } },
         }),
     );
-    await scenarios[process.env.MCP_CONFORMANCE_SCENARIO](client);
+    await (scenarios[scenario] ?? (client => calledSignedIn(client, listen)))(client);
     await client.close();
 } finally {
     serving.kill('SIGTERM');
     await ended;
     rmSync(folder, { recursive: true, force: true });
+}
+
+function secret(name) {
+    return readFileSync(join(home, name), 'utf8').trim();
+}
+
+// Signs in as often as the gate says that it must, until the server can be used.
+async function signedIn(listen) {
+    for (;;) {
+        const server = await settled(listen);
+        if (server.state === 'ready') {
+            return;
+        }
+        if (server.state !== 'needs_login') {
+            throw new Error(`the server cannot be used: ${JSON.stringify(server)}`);
+        }
+        await signIn();
+    }
+}
+
+async function settled(listen) {
+    for (;;) {
+        const headers = { authorization: `Bearer ${secret('api-key')}` };
+        const answer = await fetch(`http://${listen}/api/v1/servers/s`, { headers });
+        const server = await answer.json();
+        if (!['idle', 'connecting'].includes(server.state)) {
+            return server;
+        }
+        await new Promise(resolve => setTimeout(resolve, 50));
+    }
+}
+
+// Runs `upstream login`, and does what a browser would.
+async function signIn() {
+    const args = ['--config', config, 'upstream', 'login', 's', '--no-browser'];
+    const login = spawn(gate, args, { env, stdio: ['ignore', 'inherit', 'pipe'] });
+    const ended = new Promise(resolve => login.once('exit', resolve));
+    for await (const line of createInterface({ input: login.stderr })) {
+        console.error(line);
+        if (line.startsWith('http')) {
+            await (await fetch(line)).text();
+        }
+    }
+    const code = await ended;
+    if (code !== 0) {
+        throw new Error(`upstream login: exit code ${code}`);
+    }
+}
+
+// Calls the only tool, after another sign-in where the server wants more scopes.
+async function calledSignedIn(client, listen) {
+    const { tools } = await client.listTools();
+    for (let attempt = 0; attempt < 3; attempt++) {
+        let words;
+        try {
+            const answer = await client.callTool({ name: tools[0].name, arguments: {} });
+            words = answer.isError ? JSON.stringify(answer) : undefined;
+        } catch (error) {
+            words = error.message;
+        }
+        if (words === undefined) {
+            return;
+        }
+        if (!words.includes('upstream login')) {
+            throw new Error(words);
+        }
+        await signIn();
+        await signedIn(listen);
+    }
+    throw new Error('the tool could not be called');
 }
 
 async function* firstLine(stream) {

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::super::{AutoApprove, OAuth, ServerConfig, Sharing, Start, ToolRules, Transport, keys};
+use super::super::{AutoApprove, ServerConfig, Sharing, Start, ToolRules, Transport, keys};
 use super::report::Report;
 use super::table::{Section, entries, give, set};
-use super::{scalar, targets, transport};
+use super::{oauth, scalar, targets, transport};
 use crate::document::{Content, Location, Node, shown};
 use crate::tool::WORKSPACE;
 
@@ -123,11 +123,7 @@ fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Repor
     give(&mut server.call_timeout, members.span("call_timeout", report));
     let concurrent = members.count("max_concurrent", report).and_then(NonZeroU32::new);
     give(&mut server.max_concurrent, concurrent);
-    let oauth = members.section("oauth", report).map(|members| OAuth {
-        client_id: members.text("client_id", report),
-        scopes: members.texts("scopes", report).unwrap_or_default(),
-    });
-    give(&mut server.oauth, oauth);
+    give(&mut server.oauth, oauth::read(members, report));
     set(&mut server.pin, members.flag("pin", report));
     give(&mut server.targets, targets::read(members, report).map(Arc::new));
 }

@@ -118,7 +118,7 @@ fn stdio(
             "'command' requires transport \"stdio\"; use 'url' for other transports",
         );
     }
-    note_idle(members, &["headers"], "command", report);
+    note_idle(members, &["headers", "oauth"], "command", report);
     let command = report.take(entry.node.text());
     let args = members.read("args", report, templates).unwrap_or_default();
     let env = members.read("env", report, env).unwrap_or_default();
@@ -137,6 +137,12 @@ fn remote(
 ) -> Option<Transport> {
     note_idle(members, &["args", "env", "inherit_env", "cwd"], "url", report);
     let headers = members.read("headers", report, headers).unwrap_or_default();
+    let is_token =
+        |(name, _): &(String, ConfigTemplate)| name.eq_ignore_ascii_case("authorization");
+    if let Some(oauth) = members.get("oauth").filter(|_| headers.iter().any(is_token)) {
+        let fault = "cannot be combined with the header 'Authorization'; keep one of them";
+        report.fault(&oauth.key, fault);
+    }
     let url = template(&entry.node, report)?;
     check_url(entry, &url, listen, report);
     let implied = || if entry.name == HTTP_ADDRESS { Wire::Http } else { guessed(&url) };

@@ -47,6 +47,12 @@ impl KnownSecrets {
         values.drain(..excess);
     }
 
+    /// Forgets a value that is of no use any more, such as a token that was replaced.
+    pub fn remove(&self, value: &str) {
+        let mut values = self.inner.values.write().unwrap_or_else(PoisonError::into_inner);
+        values.retain(|known| known != value);
+    }
+
     /// Returns the text without the values; `None` if it has none.
     pub fn redact(&self, text: &str) -> Option<String> {
         if !self.inner.is_any.load(Ordering::Acquire) {

@@ -44,7 +44,10 @@ fn is_missing(server: &Server) -> bool {
     let is_out = match server.state {
         UpstreamState::Ready => false,
         UpstreamState::Idle => server.listing.tools().is_empty(),
-        UpstreamState::Connecting | UpstreamState::Waiting(_) | UpstreamState::Stopped => true,
+        UpstreamState::Connecting
+        | UpstreamState::Waiting(_)
+        | UpstreamState::NeedsLogin(_)
+        | UpstreamState::Stopped => true,
     };
     is_out && !server.is_locked()
 }

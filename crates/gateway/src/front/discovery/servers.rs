@@ -93,9 +93,14 @@ fn outline(server: &Server, caller: &Caller) -> ServerOutline {
         state,
         transport: server.transport,
         tool_count: seen(server, caller).count(),
-        error: server.unavailable().filter(|_| state == "error").map(str::to_owned),
+        error: server.unavailable().filter(|_| is_out(state)).map(str::to_owned),
         tools: (counts.len() > 1).then_some(counts),
     }
+}
+
+/// Reports whether a state is one that a person must do something about.
+fn is_out(state: &str) -> bool {
+    matches!(state, "error" | "needs_login")
 }
 
 /// Counts the callable tools, and the others by reason.

@@ -1,0 +1,40 @@
+// Signing in to a server that wants OAuth: by the command line's address, then by the page's button.
+import { outside, scenario, signIn } from './browser.mjs';
+
+await scenario(async ({ page, context }) => {
+  const { address } = await outside('begin');
+  const tab = await context.newPage();
+  await tab.goto(address);
+  await agree(tab);
+  await outside('end');
+
+  await signIn(page);
+  await page.getByRole('link', { name: 'Servers' }).first().click();
+  await page.getByText('needs login').first().waitFor();
+  const [opened] = await Promise.all([
+    context.waitForEvent('page'),
+    page.getByRole('button', { name: 'Sign in' }).first().click(),
+  ]);
+  await agree(opened);
+  await page.getByText('ready').first().waitFor();
+});
+
+// Answers the questions of the authorization server until it has none.
+async function agree(tab) {
+  const done = tab.getByRole('heading', { name: 'Signed in' });
+  const login = tab.locator('input[name=login]');
+  const consent = tab.getByRole('button', { name: 'Continue' });
+  for (;;) {
+    await done.or(login).or(consent).first().waitFor();
+    if (await done.isVisible()) return;
+    if (await login.isVisible()) {
+      await login.fill('person');
+      await tab.locator('input[name=password]').fill('any');
+      await tab.getByRole('button').first().click();
+      await login.waitFor({ state: 'detached' });
+    } else {
+      await consent.click();
+      await consent.waitFor({ state: 'detached' });
+    }
+  }
+}

@@ -1,0 +1,471 @@
+//! The sign-in to a server: supplies the token of each request, renews it, and knows when a person
+//! must sign in. One process at a time renews, and what it was issued is stored before it is used.
+
+mod grant;
+mod login;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use axum::http::HeaderValue;
+use domain::config::{OAuth, OAuthGrant, TokenAuth};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use mcp::authorization::{
+    AuthorizationError, Challenge, ClientAuth, ClientChoice, ClientIdentity, ProtectedServer,
+    SecretText, TokenEndpoint,
+};
+use mcp::http::credentials::{Credentials, TokenRefusal};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub(crate) use grant::Grant;
+pub(crate) use login::{DeviceLogin, StartedLogin};
+
+use crate::limits;
+use crate::secrets::{SecretSupply, SecretValues};
+use crate::spec::{ServerEndpoint, ServerSpec};
+use grant::{GrantClient, GrantPlace, GrantTokens};
+
+pub(crate) struct SignIn {
+    server: Arc<str>,
+    oauth: OAuth,
+    place: GrantPlace,
+    target: ArcSwapOption<SignInTarget>,
+    held: Mutex<HeldGrant>,
+    /// One task at a time renews. The others then find a new token.
+    renewing: tokio::sync::Mutex<()>,
+    /// A person must sign in.
+    needed: Notify,
+}
+
+/// The server as the last connection reached it.
+struct SignInTarget {
+    url: String,
+    choice: ClientChoice,
+}
+
+#[derive(Default)]
+struct HeldGrant {
+    grant: Option<Arc<Grant>>,
+    is_loaded: bool,
+    /// The time at which the grant was stored, as far as it was noticed.
+    stored_at: Option<Timestamp>,
+    /// The server's last words about how to be authorized.
+    challenge: Challenge,
+    need: Option<LoginNeed>,
+    /// The earliest time of another attempt to renew, after one that failed.
+    retry_at: Option<Instant>,
+    /// Secrets of the grant before this one, which may still occur in late responses.
+    outdated: Vec<String>,
+}
+
+/// The reason that a person must sign in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoginNeed {
+    /// The server accepts no token that the gate has.
+    Token,
+    /// A request needs scopes that the token does not have.
+    Scope,
+}
+
+impl SignIn {
+    /// Returns the sign-in to a server, unless it is none that could need one, or has its own token.
+    pub(crate) fn of(spec: &ServerSpec, secrets: &SecretSupply) -> Option<Arc<SignIn>> {
+        let (ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. }) =
+            &spec.endpoint
+        else {
+            return None;
+        };
+        let is_token = |name: &str| name.eq_ignore_ascii_case("authorization");
+        if headers.iter().any(|(name, _)| is_token(name)) {
+            return None;
+        }
+        let (vault, known) = (secrets.vault().clone(), secrets.known().clone());
+        Some(Arc::new(SignIn {
+            server: spec.name.clone(),
+            oauth: spec.oauth.clone().unwrap_or_default(),
+            place: GrantPlace { vault, known, name: spec.name.to_string() },
+            target: ArcSwapOption::empty(),
+            held: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            needed: Notify::new(),
+        }))
+    }
+
+    /// Prepares for a connection to the server at this address.
+    pub(crate) fn prepare(&self, url: &str, secrets: &SecretValues) -> Result<(), String> {
+        let secret = |template: &Option<_>| {
+            let value = template.as_ref().map(|template| secrets.expand(template)).transpose();
+            value.map_err(|error| error.to_string()).map(|value| value.map(SecretText::new))
+        };
+        let choice = ClientChoice {
+            id: self.oauth.client_id.clone(),
+            secret: secret(&self.oauth.client_secret)?,
+            private_key: secret(&self.oauth.private_key)?,
+            auth: self.oauth.auth_method.map(|method| match method {
+                TokenAuth::None => ClientAuth::None,
+                TokenAuth::Basic => ClientAuth::Basic,
+                TokenAuth::Post => ClientAuth::Post,
+            }),
+        };
+        for secret in choice.secret.iter().chain(&choice.private_key) {
+            self.place.known.add(secret.expose());
+        }
+        let is_known = self.target.load().as_ref().is_some_and(|target| target.url == url);
+        self.target.store(Some(Arc::new(SignInTarget { url: url.to_owned(), choice })));
+        let mut held = self.held();
+        held.need = None;
+        if !is_known {
+            held.grant = None;
+        }
+        // Another process may have renewed or replaced it since.
+        held.is_loaded = false;
+        Ok(())
+    }
+
+    /// Returns why a person must sign in, if that is so.
+    pub(crate) fn need(&self) -> Option<LoginNeed> {
+        self.held().need
+    }
+
+    /// Waits until a connection that is up needs a sign-in.
+    pub(crate) async fn needed(&self) {
+        loop {
+            self.needed.notified().await;
+            if self.need() == Some(LoginNeed::Token) {
+                return;
+            }
+        }
+    }
+
+    /// Waits until somebody has signed in, in whichever process.
+    pub(crate) async fn granted(&self) {
+        loop {
+            tokio::time::sleep(limits::LOGIN_LOOK_EVERY).await;
+            let stored_at = self.place.stored_at().await;
+            if let Ok(stored_at @ Some(_)) = stored_at
+                && stored_at != self.held().stored_at
+            {
+                return;
+            }
+        }
+    }
+
+    /// Returns the words for callers about a need.
+    pub(crate) fn words(&self, need: LoginNeed) -> String {
+        let what = match need {
+            LoginNeed::Token => "it needs a sign-in",
+            LoginNeed::Scope => "it needs a sign-in with more rights",
+        };
+        format!("{what}: a person must run 'countersign upstream login {}'", self.server)
+    }
+
+    fn is_machine(&self) -> bool {
+        self.oauth.grant == OAuthGrant::Machine
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldGrant> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn target(&self) -> Result<Arc<SignInTarget>, String> {
+        self.target.load_full().ok_or_else(|| "no connection to it was attempted yet".to_owned())
+    }
+
+    /// Returns the value for a request, if it is known without any work.
+    fn ready(&self) -> Option<Option<HeaderValue>> {
+        let held = self.held();
+        match held.grant.as_ref().and_then(|grant| grant.tokens.as_ref()) {
+            Some(tokens) if tokens.is_fresh() => Some(tokens.header()),
+            Some(_) => None,
+            None => (held.is_loaded || self.is_machine()).then_some(None),
+        }
+    }
+
+    /// Reads the stored grant, and keeps it if it is of this server and client.
+    async fn load(&self) -> Result<(), String> {
+        if self.is_machine() {
+            return Ok(());
+        }
+        let target = self.target()?;
+        let stored_at = self.place.stored_at().await?;
+        let grant = self.place.read().await?.filter(|grant| self.is_usable(grant, &target));
+        self.adopt(grant, stored_at);
+        Ok(())
+    }
+
+    fn is_usable(&self, grant: &Grant, target: &SignInTarget) -> bool {
+        let is_client = match &grant.client {
+            GrantClient::Registered { .. } => true,
+            GrantClient::Configured { id } => target.choice.id.as_ref() == Some(id),
+        };
+        grant.server == target.url && is_client
+    }
+
+    fn adopt(&self, grant: Option<Grant>, stored_at: Option<Timestamp>) {
+        let mut held = self.held();
+        let texts = |grant: &Option<Arc<Grant>>| -> Vec<String> {
+            grant.iter().flat_map(|it| it.secrets()).map(str::to_owned).collect()
+        };
+        let before = texts(&held.grant);
+        held.grant = grant.map(Arc::new);
+        (held.is_loaded, held.stored_at, held.retry_at) = (true, stored_at, None);
+        let now = texts(&held.grant);
+        if now != before {
+            let outdated = std::mem::replace(&mut held.outdated, before);
+            let gone =
+                outdated.iter().filter(|it| !held.outdated.contains(it) && !now.contains(it));
+            gone.for_each(|secret| self.place.known.remove(secret));
+        }
+    }
+
+    fn must_login(&self, need: LoginNeed) -> String {
+        self.held().need = Some(need);
+        self.needed.notify_one();
+        self.words(need)
+    }
+
+    /// Obtains another token in place of `used`, or of one that expires.
+    async fn renew(&self, used: Option<&HeaderValue>) -> Result<(), String> {
+        let _one_at_a_time = self.renewing.lock().await;
+        if self.is_renewed(used) {
+            return Ok(());
+        }
+        if self.held().retry_at.is_some_and(|at| Instant::now() < at) {
+            return self.postponed();
+        }
+        if self.is_machine() {
+            return self.obtain().await;
+        }
+        let _one_process = self.place.lock().await?;
+        self.load().await?;
+        if self.is_renewed(used) {
+            return Ok(());
+        }
+        let grant = self.held().grant.clone();
+        let Some(grant) = grant else {
+            return Err(self.must_login(LoginNeed::Token));
+        };
+        let refresh = grant.tokens.as_ref().and_then(|tokens| tokens.refresh.clone());
+        let Some(refresh) = refresh else {
+            return self.end(&grant).await;
+        };
+        let issued = async { self.endpoint(&grant).await?.refresh(&refresh).await };
+        match issued.await {
+            Ok(issued) => {
+                let tokens = Some(GrantTokens::issued(issued, Some(&refresh)));
+                self.keep(Grant { tokens, ..(*grant).clone() }).await
+            }
+            Err(error) if error.ends_grant() => {
+                tracing::warn!(server = %self.server, %error, "the sign-in has ended");
+                if error.ends_client() {
+                    let _ = self.place.remove().await;
+                }
+                self.end(&grant).await
+            }
+            Err(error) => {
+                tracing::warn!(server = %self.server, %error, "cannot renew the token");
+                self.held().retry_at = Some(Instant::now() + limits::RENEWAL_RETRY);
+                self.postponed()
+            }
+        }
+    }
+
+    /// Reports whether there is a token other than the one that was used, or a fresh one.
+    fn is_renewed(&self, used: Option<&HeaderValue>) -> bool {
+        let held = self.held();
+        let Some(tokens) = held.grant.as_ref().and_then(|grant| grant.tokens.as_ref()) else {
+            return false;
+        };
+        match used {
+            Some(used) => tokens.header().as_ref() != Some(used),
+            None => tokens.is_fresh(),
+        }
+    }
+
+    /// Goes on with the token that there is, as long as it is valid.
+    fn postponed(&self) -> Result<(), String> {
+        let held = self.held();
+        let tokens = held.grant.as_ref().and_then(|grant| grant.tokens.as_ref());
+        match tokens {
+            Some(tokens) if !tokens.is_expired() => Ok(()),
+            Some(_) | None => Err("its token has expired and cannot be renewed now".to_owned()),
+        }
+    }
+
+    /// Forgets tokens that are of no use any more.
+    async fn end(&self, grant: &Grant) -> Result<(), String> {
+        let ended = Grant { tokens: None, ..grant.clone() };
+        if self.place.stored_at().await?.is_some() {
+            self.place.write(&ended).await?;
+        }
+        let stored_at = self.place.stored_at().await?;
+        self.adopt(Some(ended), stored_at);
+        Err(self.must_login(LoginNeed::Token))
+    }
+
+    /// Stores a grant, and only then uses it.
+    async fn keep(&self, grant: Grant) -> Result<(), String> {
+        self.place.write(&grant).await?;
+        let stored_at = self.place.stored_at().await?;
+        self.adopt(Some(grant), stored_at);
+        Ok(())
+    }
+
+    /// Returns the token endpoint of a grant.
+    async fn endpoint(&self, grant: &Grant) -> Result<TokenEndpoint, AuthorizationError> {
+        let server = ProtectedServer::new(&grant.server).await?;
+        let known = (grant.token_endpoint.as_str(), grant.issuer.as_str());
+        TokenEndpoint::known(&server, known, self.client(grant), grant.resource.clone())
+    }
+
+    fn client(&self, grant: &Grant) -> ClientIdentity {
+        match &grant.client {
+            GrantClient::Registered { identity, .. } => identity.clone(),
+            GrantClient::Configured { id } => {
+                let choice =
+                    self.target.load_full().map(|it| it.choice.clone()).unwrap_or_default();
+                let (secret, auth) = match (choice.private_key, choice.secret) {
+                    (Some(key), _) => (Some(key), ClientAuth::PrivateKeyJwt),
+                    (None, Some(secret)) => {
+                        (Some(secret), choice.auth.unwrap_or(ClientAuth::Basic))
+                    }
+                    (None, None) => (None, ClientAuth::None),
+                };
+                ClientIdentity { id: id.clone(), secret, auth }
+            }
+        }
+    }
+
+    /// Obtains a token for the gate itself. It is not stored: another is obtained as easily.
+    async fn obtain(&self) -> Result<(), String> {
+        match self.issued_to_machine().await {
+            Ok(grant) => {
+                grant.secrets().into_iter().for_each(|secret| self.place.known.add(secret));
+                self.adopt(Some(grant), None);
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(server = %self.server, %error, "cannot obtain a token");
+                self.held().retry_at = Some(Instant::now() + limits::RENEWAL_RETRY);
+                let expired = self.postponed();
+                expired.map_err(|_| "the gate cannot obtain a token for it; see the log".to_owned())
+            }
+        }
+    }
+
+    async fn issued_to_machine(&self) -> Result<Grant, AuthorizationError> {
+        let unready = |_| AuthorizationError::Unsupported("connection yet");
+        let target = self.target().map_err(unready)?;
+        let server = ProtectedServer::new(&target.url).await?;
+        let found = self.discover(&server).await?;
+        let client = target.choice.identity(&found.server);
+        let client = client.ok_or(AuthorizationError::NoRegistration)?;
+        let requested = self.scopes(&found, None);
+        let scope = requested.join(" ");
+        let grant = self.begun(&target, &found, GrantClient::Configured { id: client.id.clone() });
+        let endpoint = server.endpoint(&found, client, grant.resource.clone());
+        let issued = endpoint.client_credentials(Some(&*scope).filter(|it| !it.is_empty())).await?;
+        Ok(Grant { tokens: Some(GrantTokens::issued(issued, None)), requested, ..grant })
+    }
+
+    /// Handles a token that is valid, but not for the request.
+    async fn wants_scope(&self, challenge: &Challenge) -> Result<(), String> {
+        let _one_at_a_time = self.renewing.lock().await;
+        let wanted = challenge.scope.as_deref().unwrap_or_default();
+        let mut wanted: Vec<String> = wanted.split_ascii_whitespace().map(str::to_owned).collect();
+        wanted.truncate(mcp::limits::SCOPES_MAX);
+        let grant = self.held().grant.clone();
+        let Some(grant) = grant.filter(|_| !self.is_machine()) else {
+            return Err("it refuses the gate's token for this request".to_owned());
+        };
+        if wanted.iter().all(|scope| grant.requested.contains(scope)) {
+            // Another sign-in would ask for the same.
+            return Err("it refuses this request, although the sign-in asked for the scopes that \
+                        it names"
+                .to_owned());
+        }
+        tracing::warn!(server = %self.server, scopes = ?wanted, "the server wants more scopes");
+        if grant.wanted != wanted {
+            let _one_process = self.place.lock().await?;
+            self.keep(Grant { wanted, ..(*grant).clone() }).await?;
+        }
+        Err(self.must_login(LoginNeed::Scope))
+    }
+
+    async fn was_refused(&self, refusal: TokenRefusal<'_>) -> Result<(), String> {
+        let TokenRefusal { sent, is_insufficient, challenge, is_second } = refusal;
+        if is_insufficient {
+            return self.wants_scope(&challenge).await;
+        }
+        self.held().challenge = challenge;
+        let is_current = !self.is_renewed(sent);
+        if is_second && is_current {
+            // A token that is refused as soon as it was issued is not worth another.
+            let need = if self.is_machine() { None } else { Some(LoginNeed::Token) };
+            return Err(need.map_or_else(
+                || "it refuses the token that the gate obtained".to_owned(),
+                |need| self.must_login(need),
+            ));
+        }
+        match sent {
+            Some(_) => self.renew(sent).await,
+            None if self.is_machine() => self.renew(None).await,
+            None => {
+                // Somebody may have signed in since.
+                self.load().await?;
+                match self.ready() {
+                    Some(Some(_)) => Ok(()),
+                    None => self.renew(None).await,
+                    Some(None) => Err(self.must_login(LoginNeed::Token)),
+                }
+            }
+        }
+    }
+}
+
+impl Credentials for SignIn {
+    fn token(&self) -> BoxFuture<'_, Result<Option<HeaderValue>, String>> {
+        async {
+            if let Some(ready) = self.ready() {
+                return Ok(ready);
+            }
+            if !self.held().is_loaded {
+                self.load().await?;
+                if let Some(ready) = self.ready() {
+                    return Ok(ready);
+                }
+            }
+            self.renew(None).await?;
+            let grant = self.held().grant.clone();
+            Ok(grant.and_then(|grant| grant.tokens.as_ref()?.header()))
+        }
+        .boxed()
+    }
+
+    fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> BoxFuture<'a, Result<(), String>> {
+        self.was_refused(refusal).boxed()
+    }
+}
+
+/// Waits until a person must sign in, if there is a sign-in at all.
+pub(crate) async fn login_needed(sign_in: Option<&Arc<SignIn>>) {
+    match sign_in {
+        Some(sign_in) => sign_in.needed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until somebody has signed in, if there is a sign-in at all.
+pub(crate) async fn login_granted(sign_in: Option<&Arc<SignIn>>, is_awaited: bool) {
+    match sign_in.filter(|_| is_awaited) {
+        Some(sign_in) => sign_in.granted().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The lifetime of a sign-in that somebody began.
+pub(crate) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
