@@ -201,6 +201,13 @@ pub(crate) fn route<'a>(method: &str, url: &str) -> Option<(&'a str, &'a str)> {
         .map(|route| (route.method, route.path))
 }
 
+/// Routes that succeed only with an authorization server; `sign_in` tests them.
+const SIGN_IN: [(&str, &str); 3] = [
+    ("POST", "/api/v1/logins"),
+    ("POST", "/api/v1/servers/{name}/login"),
+    ("POST", "/api/v1/servers/{name}/logout"),
+];
+
 /// Checks that each operation had a successful request: otherwise its responses are untested.
 fn assert_each_was_granted(archive: &Value) {
     let mut granted = BTreeSet::new();
@@ -213,7 +220,8 @@ fn assert_each_was_granted(archive: &Value) {
     }
     let all: BTreeSet<(&str, &str)> =
         admin::routes::all().map(|route| (route.method, route.path)).collect();
-    let never: Vec<_> = all.difference(&granted).collect();
+    let never: Vec<_> =
+        all.difference(&granted).filter(|route| !SIGN_IN.contains(*route)).collect();
     assert!(never.is_empty(), "never granted: {never:?}");
 }
 
