@@ -25,7 +25,7 @@ mod stream;
 mod toml;
 mod version;
 
-pub use detect::Search;
+pub use detect::{ProbeNotice, Search};
 pub use error::AgentError;
 pub use installed::InstalledAgent;
 pub use isolation::{COEXISTENCE_LINE, Isolation};

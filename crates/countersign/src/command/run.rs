@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use domain::config::Config;
 use provider::TraceContext;
-use runner::agent::Person;
+use runner::agent::{InstalledAgent, Person, ProbeNotice};
 use runner::run::Order;
 use runner::surroundings::Surroundings;
 use serde::Serialize;
@@ -56,9 +56,14 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     };
     let RunRequest { text, inputs, file } = asked(&args, earlier.as_ref())?;
     let plugins = Plugins::find(home.path(), &config);
+    let notice = |found: &InstalledAgent| tell_probe(args.format, found);
+    let notice: Option<ProbeNotice> = match args.format {
+        RunFormat::Text | RunFormat::Jsonl => Some(&notice),
+        RunFormat::Json | RunFormat::Quiet => None,
+    };
     // This queries the agents' programs and the plugins, which may take a while.
     let read = tokio::select! {
-        read = checked(&text, &config, home.path(), &plugins) => read,
+        read = checked(&text, &config, home.path(), &plugins, notice) => read,
         () = stop.received() => return Err(cancelled()),
     };
     for warning in read.warnings.iter().filter(|_| args.format != RunFormat::Quiet) {
@@ -102,6 +107,22 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     match ran.finish.exit_status {
         0 => Ok(()),
         status => Err(Failure::with_status(status, words(&ran.finish, args.format))),
+    }
+}
+
+/// Shows that a program is probed, which happens before the run begins.
+fn tell_probe(format: RunFormat, found: &InstalledAgent) {
+    let (agent, version) = (found.provider().as_str(), found.version());
+    if format == RunFormat::Jsonl {
+        let moment = Moment::Probe {
+            step: None,
+            agent: Some(agent.to_owned()),
+            version: version.to_owned(),
+        };
+        // Whoever no longer reads is found out by the run itself.
+        let _ = output::line(&json_line(&moment));
+    } else {
+        output::note(&moment::probe_words(agent, version));
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) async fn run(place: &Locations, args: &Validate) -> Result<(), Failur
     let plugins = Plugins::find(home.path(), &source.config);
     // This queries the agents' programs and the plugins, which may take a while.
     let read = tokio::select! {
-        read = checked(&text, &source.config, home.path(), &plugins) => read,
+        read = checked(&text, &source.config, home.path(), &plugins, None) => read,
         () = told.received() => return Err(cancelled()),
     };
     match args.format {

@@ -36,7 +36,7 @@ pub(crate) async fn works_through_the_gate(provider: &str) {
         ours("Bash", json!({"command": "echo from the shell > made.txt"})),
         say("all done"),
     ];
-    let stage = Stage::new(provider, turns).await;
+    let stage = Stage::unprobed(provider, turns).await;
     let flow = stage.flow(&json!({"enable": true}));
     let output = stage.run(&flow, &["-o", "json", "--otel-exporter", &collector.url]).await;
     let told = format!("{}\n{}", stdout(&output), stderr(&output));
@@ -49,6 +49,9 @@ pub(crate) async fn works_through_the_gate(provider: &str) {
     let made = std::fs::read_to_string(stage.workspace().join("made.txt")).unwrap();
     assert_eq!(made, "from the shell\n");
     assert!(stage.model.results()[0].contains("one line"), "{:?}", stage.model.results());
+    let probes = told.lines().filter(|line| line.contains(&format!("checking that {provider} ")));
+    let is_probed = PROVIDERS.contains(&provider);
+    assert_eq!(probes.count(), usize::from(is_probed), "{told}");
 
     let records = records_when(&stage.home(), |records| records.len() == 2).await;
     for (record, tool) in records.iter().zip(["Read", "Bash"]) {

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use testkit::foreign;
+use testkit::model::{ModelAnswer, Then, Turn};
 use testkit::program::{run, stderr, stdout};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -334,6 +335,64 @@ async fn real_agents_keep_to_their_limits() {
         assert!(step["calls"].as_u64().unwrap() < 20, "{provider}: {all}");
         stage.assert_nothing_left().await;
     }
+}
+
+/// Claude tells its cost only at the end, but keeps to a budget itself.
+#[tokio::test]
+async fn claude_spends_no_more_than_its_budget() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let calls = (0..60).map(|_| ours("Read", json!({"path": "a.txt"})));
+    let stage = Stage::new("claude", calls).await;
+    let mut step = stage.step(&json!({"enable": true}));
+    step["options"]["max_cost_usd"] = json!(0.000_1);
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    let (told, all) = stage.run_json(&flow, &[]).await;
+    let step = &told["steps"][0];
+    assert_eq!(step["error_code"], "AGENT_LIMIT", "{all}");
+    assert!(step["error_message"].as_str().unwrap().contains("beyond max_cost_usd"), "{all}");
+    let asked = stage.model.turns().len();
+    assert!(asked < 4, "{asked} requests: {all}");
+    stage.assert_nothing_left().await;
+}
+
+/// The model says half a sentence and then nothing more.
+#[tokio::test]
+async fn a_text_is_shown_before_it_is_complete() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let usage = json!({"input_tokens": 10, "output_tokens": 1});
+    let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "m-1",
+        "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let block = json!({"type": "text", "text": ""});
+    let piece = |text: &str| {
+        let delta = json!({"type": "text_delta", "text": text});
+        json!({"type": "content_block_delta", "index": 0, "delta": delta})
+    };
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        piece("I look "),
+        piece("at the"),
+    ];
+    let half = ModelAnswer::events(&events).then(Then::Silence);
+    let stage = Stage::new("claude", [Turn::Raw(half)]).await;
+    let flow = stage.flow(&json!({"enable": true}));
+    let mut running = Running::start(stage.command(&flow, &["-o", "jsonl"]));
+    let mut said = String::new();
+    while said != "I look at the" {
+        let line = running.until(r#""type":"text""#).await.pop().unwrap();
+        let event = json_of(&line);
+        assert_eq!(event["begins"], said.is_empty(), "{line}");
+        said.push_str(event["text"].as_str().unwrap());
+    }
+    let run = rustix::process::Pid::from_raw(running.child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(run, rustix::process::Signal::INT).unwrap();
+    let (code, _) = running.rest().await;
+    assert_eq!(code, Some(130));
+    stage.assert_nothing_left().await;
 }
 
 #[tokio::test]

@@ -14,6 +14,11 @@ pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json", "--verbos
 pub(super) const ISOLATING: &[&str] =
     &["--mcp-config", "--strict-mcp-config", "--tools", "--allowedTools", "--setting-sources"];
 
+/// Flags that older versions may lack: text in pieces, and a limit on what is spent.
+const PIECES: &str = "--include-partial-messages";
+const BUDGET: &str = "--max-budget-usd";
+pub(super) const OPTIONAL: &[&str] = &[PIECES, BUDGET];
+
 /// Files that a prompt mentions with an `@`, and notes from earlier sessions.
 const DISABLED: [&str; 3] = [
     "CLAUDE_CODE_DISABLE_ATTACHMENTS",
@@ -24,6 +29,12 @@ const DISABLED: [&str; 3] = [
 pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     let request = input.request;
     let mut args = words(["-p", "--output-format", "stream-json", "--verbose"]);
+    if input.installed.has(PIECES) {
+        args.extend(words([PIECES]));
+    }
+    if let Some(dollars) = request.max_cost_usd.filter(|_| input.installed.has(BUDGET)) {
+        args.extend(words([BUDGET, &dollars.to_string()]));
+    }
     let mut files = Vec::new();
     let mut env = Vec::new();
     if input.mode != LaunchMode::Plain {
@@ -83,8 +94,26 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent>
             events.extend(blocks(event).flat_map(|block| said(block, report)));
             events
         }
+        // Of an agent within the agent, only the whole texts are read.
+        "stream_event" if event["parent_tool_use_id"].is_null() => piece(&event["event"], report),
         "user" => blocks(event).flat_map(|block| answered(block, report)).collect(),
         "result" => result(event, report),
+        _ => Vec::new(),
+    }
+}
+
+/// Reads an event of the model's API, which comes before the block that it is a piece of.
+fn piece(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
+    match text(&event["type"]) {
+        "content_block_start" if event["content_block"]["type"] == "text" => {
+            report.text_begins();
+            Vec::new()
+        }
+        "content_block_delta" if event["delta"]["type"] == "text_delta" => {
+            report.piece(text(&event["delta"]["text"]))
+        }
+        // The blocks come with the tokens of the message's start.
+        "message_delta" => report.message_grows(count(&event["usage"]["output_tokens"])),
         _ => Vec::new(),
     }
 }
@@ -95,7 +124,7 @@ fn blocks(event: &Value) -> impl Iterator<Item = &Value> {
 
 fn said(block: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&block["type"]) {
-        "text" => report.text_of_its_own(text(&block["text"])),
+        "text" => report.whole_text(text(&block["text"])),
         "tool_use" | "server_tool_use" if block["name"] != INERT => {
             report.call(Provider::Claude, text(&block["id"]), text(&block["name"]))
         }

@@ -16,7 +16,6 @@ use crate::agent::error::AgentError;
 use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::Isolation;
 use crate::agent::program::Provider;
-use crate::agent::reads::ReadTable;
 use crate::agent::version::{numbers, version_of};
 use crate::agent::{claude, codex, gemini, opencode, probe};
 
@@ -33,7 +32,7 @@ const WORDS_BYTES_MAX: usize = 1000;
 const OPENCODE_ISOLATING: [u64; 3] = [1, 18, 0];
 
 /// The places to look for a program, and the way to query it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Search<'a> {
     /// The program, if not the one named like the provider.
     pub command: Option<&'a Path>,
@@ -41,13 +40,19 @@ pub struct Search<'a> {
     pub path: Option<&'a OsStr>,
     /// Our own program, which runs in between so that no query outlives us.
     pub supervisor: Option<&'a Path>,
-    /// The folder for probes of versions that are not in the table, and for their results.
+    /// The folder for probes and their results. Without one, only versions in the table count as
+    /// isolated.
     pub probes: Option<&'a Path>,
+    /// Called when a probe begins, which takes some seconds.
+    pub notice: Option<ProbeNotice<'a>>,
 }
 
+/// Receives the program that is about to be probed.
+pub type ProbeNotice<'a> = &'a (dyn Fn(&InstalledAgent) + Sync);
+
 impl InstalledAgent {
-    /// Finds the program and queries its capabilities. A version that is not in the table is probed,
-    /// unless the result of an earlier probe is known.
+    /// Finds the program and queries its capabilities. It is probed, unless the result of an earlier
+    /// probe is known.
     pub async fn detect(
         provider: Provider,
         search: &Search<'_>,
@@ -75,9 +80,10 @@ impl InstalledAgent {
             Ok(catalogue) => (Isolation::Full, catalogue),
             Err(reason) => (Isolation::Coexistence { reason }, Vec::new()),
         };
+        let lacks = [lacks, lacking(optional(provider), &help)].concat();
         let mut found = InstalledAgent { provider, program, version, isolation, lacks, catalogue };
-        if found.isolation == Isolation::Full && !ReadTable::of(provider).knows(&found.version) {
-            found.isolation = probe::isolation(&found, search).await;
+        if found.isolation == Isolation::Full {
+            found.isolation = probe::isolation(&found, search).await?;
         }
         Ok(found)
     }
@@ -121,6 +127,13 @@ fn isolating(provider: Provider) -> &'static [&'static str] {
         Provider::Gemini => gemini::ISOLATING,
         Provider::Codex => codex::ISOLATING,
         Provider::OpenCode => opencode::ISOLATING,
+    }
+}
+
+fn optional(provider: Provider) -> &'static [&'static str] {
+    match provider {
+        Provider::Claude => claude::OPTIONAL,
+        Provider::Gemini | Provider::Codex | Provider::OpenCode => &[],
     }
 }
 

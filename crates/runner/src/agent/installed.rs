@@ -12,7 +12,7 @@ pub struct InstalledAgent {
     pub(super) program: PathBuf,
     pub(super) version: String,
     pub(super) isolation: Isolation,
-    /// The flags of isolation that this version does not have.
+    /// The flags that we would use and that this version does not have.
     pub(super) lacks: Vec<String>,
     /// Codex's models without tools of their own.
     pub(super) catalogue: Vec<u8>,
@@ -36,7 +36,7 @@ impl InstalledAgent {
         &self.isolation
     }
 
-    /// Reports whether this version has one of the flags that isolation uses.
+    /// Reports whether this version has one of the flags that we use.
     pub(super) fn has(&self, flag: &str) -> bool {
         !self.lacks.iter().any(|lacked| lacked == flag)
     }

@@ -21,7 +21,8 @@ const INERT: [&str; 5] = [
 
 /// Compares the tools that an isolated program announces with ours, and ends the program if there
 /// are others. Claude Code announces them just before its first request, which may be on its way by
-/// then; the other programs announce none. Only a probe can tell before the first request.
+/// then; the other programs announce none. The probe has compared them before, in a home that is not
+/// the person's.
 pub struct ToolCheck {
     provider: Provider,
     is_due: bool,

@@ -1,4 +1,4 @@
-//! Probes an installed program whose version is not in the table: starts it once, isolated, with a
+//! Probes an installed program before its first isolated step: starts it once, isolated, with a
 //! model on loopback, in a home full of bait, and looks at the tools of its first request. The
 //! result is kept, by the hash of the program.
 
@@ -20,18 +20,20 @@ use tokio_util::sync::CancellationToken;
 
 use self::endpoint::Endpoint;
 use self::record::{Finding, Records};
-use crate::agent::detect::Search;
+use crate::agent::detect::{ProbeNotice, Search};
+use crate::agent::error::AgentError;
 use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::Isolation;
 use crate::agent::person::Person;
 use crate::agent::program::Provider;
+use crate::agent::reads::ReadTable;
 use crate::agent::request::{AgentRequest, AgentServer, AgentTools};
 use crate::agent::stream::LINE_BYTES_MAX;
 use crate::agent::{Launch, offered, prepare};
 use crate::process::{self, ProcessEnd, ProcessStart};
 
 /// OpenCode takes 15 s on two quiet cores.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(90);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Tools that a reason names.
 const TOOLS_SHOWN: usize = 3;
@@ -39,54 +41,76 @@ const TOOLS_SHOWN: usize = 3;
 /// Mentions files as people do; none of them may be read.
 const PROMPT: &str = "Say hello to bob@example.com, and mention @bait.txt and @../bait.txt.";
 
-/// Returns the isolation of a program that has every flag that isolation needs.
-pub(super) async fn isolation(installed: &InstalledAgent, search: &Search<'_>) -> Isolation {
+/// Returns the isolation of a program that has every flag that isolation needs. A version of the
+/// table that turns out not to be isolated is not what it says it is, which is an error.
+pub(super) async fn isolation(
+    installed: &InstalledAgent,
+    search: &Search<'_>,
+) -> Result<Isolation, AgentError> {
+    let is_known = ReadTable::of(installed.provider()).knows(installed.version());
     let (Some(gate), Some(folder)) = (search.supervisor, search.probes) else {
-        return unproven(installed, "it cannot be probed here");
+        let unknown = || unproven(installed, "it cannot be probed here");
+        return Ok(if is_known { Isolation::Full } else { unknown() });
     };
-    let records = Records::new(folder);
-    let key = match record::key(installed) {
-        Ok(key) => key,
-        Err(error) => return unproven(installed, &format!("it cannot be read: {error}")),
+    let finding = match find(installed, gate, folder, search.notice).await {
+        Ok(finding) => finding,
+        Err(reason) => return Ok(unproven(installed, &reason)),
     };
-    if let Some(finding) = records.read(&key) {
-        return isolation_of(installed, finding);
-    }
-    let shown = installed.program().display();
-    tracing::info!("probing {shown}: version {} is not in the table", installed.version());
-    match Probe::run(installed, gate, folder).await {
-        Ok(finding) => {
-            records.write(&key, &finding);
-            isolation_of(installed, finding)
+    match fault(installed, finding) {
+        None => Ok(Isolation::Full),
+        Some(reason) if is_known => {
+            Err(AgentError::CannotIsolate { provider: installed.provider(), reason })
         }
-        Err(reason) => unproven(installed, &reason),
+        Some(reason) => Ok(Isolation::Coexistence { reason }),
     }
 }
 
-fn isolation_of(installed: &InstalledAgent, finding: Finding) -> Isolation {
+/// Returns the result of an earlier probe, or of one that is made now.
+async fn find(
+    installed: &InstalledAgent,
+    gate: &Path,
+    folder: &Path,
+    notice: Option<ProbeNotice<'_>>,
+) -> Result<Finding, String> {
+    let records = Records::new(folder);
+    let key =
+        record::key(installed).await.map_err(|error| format!("it cannot be read: {error}"))?;
+    if let Some(finding) = records.read(&key) {
+        return Ok(finding);
+    }
+    match notice {
+        Some(notice) => notice(installed),
+        None => {
+            let (program, version) = (installed.provider().as_str(), installed.version());
+            tracing::info!("checking that {program} {version} is isolated");
+        }
+    }
+    let finding = Probe::run(installed, gate, folder).await?;
+    records.write(&key, &finding);
+    Ok(finding)
+}
+
+/// Describes the way in which a program is not isolated, if it is not.
+fn fault(installed: &InstalledAgent, finding: Finding) -> Option<String> {
     let version = installed.version();
     match finding {
-        Finding::Isolated => Isolation::Full,
+        Finding::Isolated => None,
         Finding::Offers(tools) => {
             let shown = tools[..tools.len().min(TOOLS_SHOWN)].join(", ");
             let more = match tools.len().saturating_sub(TOOLS_SHOWN) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            let reason = format!("version {version} still offers {shown}{more}");
-            Isolation::Coexistence { reason }
+            Some(format!("version {version} still offers {shown}{more}"))
         }
-        Finding::Reads(what) => {
-            Isolation::Coexistence { reason: format!("version {version} still {what}") }
-        }
+        Finding::Reads(what) => Some(format!("version {version} still {what}")),
     }
 }
 
 fn unproven(installed: &InstalledAgent, reason: &str) -> Isolation {
     let version = installed.version();
-    Isolation::Coexistence {
-        reason: format!("version {version} is not known to be isolated, and {reason}"),
-    }
+    let reason = format!("version {version} could not be shown to be isolated: {reason}");
+    Isolation::Coexistence { reason }
 }
 
 /// One run of a program, in a folder that is removed with it.
@@ -231,6 +255,7 @@ impl Probe {
                 args: vec!["mcp-serve".to_owned(), format!("--config={}", self.file().display())],
             },
             tools: AgentTools::Only,
+            max_cost_usd: None,
             call_timeout: PROBE_TIMEOUT,
         }
     }

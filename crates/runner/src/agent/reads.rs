@@ -1,7 +1,7 @@
 //! The files and variables that each agent program reads from the person's home, the step's folder
 //! and the folders above its start folder while it is isolated, by the version that was traced, and
 //! what becomes of each. `docs/isolation.md` shows these tables, and a test traces the real programs
-//! against them. A version that is not here is probed.
+//! against them. Other versions have nothing but the probe.
 
 mod claude;
 mod codex;

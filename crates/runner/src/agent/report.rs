@@ -18,6 +18,10 @@ pub(super) const ERROR_BYTES_MAX: usize = 4 * 1024;
 /// An event to report while the agent works.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
+    /// The program is probed before it starts.
+    Probed {
+        version: String,
+    },
     Model(String),
     /// The text that follows is a new one.
     TextBegins,
@@ -111,6 +115,8 @@ pub(super) struct ReportBuilder {
     outcome: Option<Result<(), String>>,
     /// Set when the next piece of text starts the final text over.
     anew: bool,
+    /// Set while a text arrives in pieces that will also arrive as a whole.
+    in_pieces: bool,
     /// Calls already reported; some programs report each more than once.
     told: HashSet<String>,
     turns: u32,
@@ -165,6 +171,24 @@ impl ReportBuilder {
         self.report.text.push_str(kept);
         events.push(AgentEvent::Text(piece.to_owned()));
         events
+    }
+
+    /// Adds a piece of an answer that will also arrive as a whole.
+    pub(super) fn piece(&mut self, piece: &str) -> Vec<AgentEvent> {
+        let events = self.text(piece);
+        self.in_pieces |= !events.is_empty();
+        events
+    }
+
+    /// Adds a whole answer, as far as its pieces have not arrived.
+    pub(super) fn whole_text(&mut self, text: &str) -> Vec<AgentEvent> {
+        let has_pieces = std::mem::take(&mut self.in_pieces) && !self.anew;
+        match text.strip_prefix(self.report.text.as_str()) {
+            Some(_) if has_pieces && self.report.text_cut => Vec::new(),
+            Some(rest) if has_pieces => self.text(rest),
+            // The pieces were of an answer that broke off.
+            _ => self.text_of_its_own(text),
+        }
     }
 
     /// Adds a whole answer.
@@ -244,6 +268,18 @@ impl ReportBuilder {
             total: more(tokens.total, before.total),
         });
         self.message = Some((id.to_owned(), tokens));
+        self.usage()
+    }
+
+    /// Counts the output of the last message, which the program reports once it is complete.
+    pub(super) fn message_grows(&mut self, output: u64) -> Vec<AgentEvent> {
+        let Some((_, counted)) = &mut self.message else { return Vec::new() };
+        let more = output.saturating_sub(counted.output);
+        if more == 0 {
+            return Vec::new();
+        }
+        *counted = TokenUsage::of(counted.input, output);
+        self.add_tokens(TokenUsage::of(0, more));
         self.usage()
     }
 

@@ -48,7 +48,7 @@ impl Work<'_> {
         let gate_request = attempt.gate_request(agent, proxy, self.trace.clone())?;
         let work = gate_request.root.clone();
         let gate = self.open(gate_request).await?;
-        let installed = attempt.installed(provider, agent).await?;
+        let installed = attempt.installed(provider, agent, tools, self.record).await?;
         let (program, args) = gate.server();
         let folders = StepFolders { work, private: gate.private().to_owned() };
         let server = AgentServer { program, args };
@@ -154,16 +154,24 @@ impl Attempt {
         &self,
         provider: Provider,
         agent: &ResolvedAgent,
+        tools: AgentTools,
+        record: &StepRecord,
     ) -> Result<InstalledAgent, Failure> {
         let command = agent.options.command.as_deref();
         let command = command.map(|command| command_in(&self.around.dir, command));
         let path = self.around.env.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone());
+        let watch = &*self.around.watch;
+        let notice = |found: &InstalledAgent| {
+            watch.step_said(record, &AgentEvent::Probed { version: found.version().to_owned() });
+        };
         let search = Search {
             command: command.as_deref(),
             path: path.as_deref(),
             supervisor: self.around.supervisor.as_deref(),
-            probes: self.around.probes.as_deref(),
+            // A program that keeps its own tools need not be probed.
+            probes: self.around.probes.as_deref().filter(|_| tools == AgentTools::Only),
+            notice: Some(&notice),
         };
         tokio::select! {
             found = InstalledAgent::detect(provider, &search) => found.map_err(failed),
@@ -290,6 +298,7 @@ pub fn request(
         private: folders.private,
         server,
         tools,
+        max_cost_usd: options.max_cost_usd,
         call_timeout,
     }
 }

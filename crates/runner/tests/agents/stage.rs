@@ -243,6 +243,7 @@ impl Stage {
             private: self.dir.path().join(PRIVATE),
             server: self.server(),
             tools,
+            max_cost_usd: None,
             call_timeout: Duration::from_secs(600),
         }
     }

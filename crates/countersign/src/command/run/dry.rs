@@ -179,11 +179,13 @@ async fn launch(
     let supervisor = folders::own_program();
     // A step's folder is `<home>/steps/<name>`.
     let probes = private.ancestors().nth(2).map(folders::probes);
+    let probes = probes.filter(|_| proxy.is_isolating());
     let search = Search {
         command: command.as_deref(),
         path: path.as_deref(),
         supervisor: supervisor.as_deref(),
         probes: probes.as_deref(),
+        notice: None,
     };
     let installed =
         InstalledAgent::detect(provider, &search).await.map_err(|error| error.to_string())?;

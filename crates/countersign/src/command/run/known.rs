@@ -1,14 +1,14 @@
 //! The facts that a workflow is checked against, by `validate` and before each run: the servers of
 //! the config, the plugins and agents installed here, and the folders of its steps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use domain::config::Config;
 use futures_util::future::join_all;
 use gateway::plan::Plan;
 use gateway::spec::ServerSpec;
-use runner::agent::{self, AgentTools, InstalledAgent, Search};
+use runner::agent::{self, AgentTools, InstalledAgent, ProbeNotice, Search};
 use runner::openai::ModelSettings;
 use runner::step;
 use store::StoreError;
@@ -28,11 +28,17 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Reads and checks a workflow. Queries only the agents and plugins that it names, and starts none
 /// of its servers.
-pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Reading {
+pub(crate) async fn checked(
+    text: &str,
+    config: &Config,
+    home: &Path,
+    found: &Plugins,
+    notice: Option<ProbeNotice<'_>>,
+) -> Reading {
     let decided = OperatorState::of_home(home);
     let draft = workflow::draft(text);
     let (agents, steps) = match &draft {
-        Some(draft) => (agents(draft, home).await, steps(draft, config, home)),
+        Some(draft) => (agents(draft, home, notice).await, steps(draft, config, home)),
         None => Default::default(),
     };
     let known = Inventory {
@@ -115,19 +121,23 @@ fn operation(schema: Result<serde_json::Value, String>) -> KnownOperation {
     }
 }
 
-/// Queries each agent's program, as a step does before it starts one.
+/// Queries each agent's program, as a step does before it starts one. It is probed if one of its
+/// steps is to be isolated.
 async fn agents(
     workflow: &Workflow,
     home: &Path,
+    notice: Option<ProbeNotice<'_>>,
 ) -> BTreeMap<(Provider, Option<String>), AgentSupport> {
     let probes = &folders::probes(home);
-    let agents = workflow.states.iter().filter_map(|state| state.agent());
-    let wanted: BTreeSet<_> =
-        agents.map(|agent| (agent.provider, agent.options.command.clone())).collect();
+    let mut wanted: BTreeMap<_, bool> = BTreeMap::new();
+    for agent in workflow.states.iter().filter_map(|state| state.agent()) {
+        let program = (agent.provider, agent.options.command.clone());
+        *wanted.entry(program).or_default() |= agent.proxy.is_isolating();
+    }
     let path = std::env::var_os("PATH");
     let here = std::env::current_dir().unwrap_or_default();
     let (path, here) = (path.as_deref(), &here);
-    let asked = wanted.into_iter().filter_map(|(provider, command)| {
+    let asked = wanted.into_iter().filter_map(|((provider, command), is_isolated)| {
         let program = agent::Provider::parse(provider.name())?;
         Some(async move {
             let named = command.as_deref().map(|command| step::command_in(here, command));
@@ -136,7 +146,8 @@ async fn agents(
                 command: named.as_deref(),
                 path,
                 supervisor: supervisor.as_deref(),
-                probes: Some(probes),
+                probes: is_isolated.then_some(probes.as_path()),
+                notice,
             };
             let support = match InstalledAgent::detect(program, &search).await {
                 Ok(installed) => match installed.isolation() {

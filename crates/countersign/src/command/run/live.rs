@@ -20,8 +20,11 @@ use super::tree::{Colour, Size, Tree};
 use crate::cli::RunFormat;
 use crate::output;
 
-/// The interval between two frames.
+/// The interval between two frames when nothing happens.
 const INTERVAL: Duration = Duration::from_millis(200);
+
+/// The shortest time between two frames: a text may arrive word by word.
+const APART: Duration = Duration::from_millis(50);
 
 /// Changes of the ledger that are read at once.
 const CHANGES_MAX: usize = 200;
@@ -111,6 +114,7 @@ fn text_bytes(moment: &Moment) -> usize {
         Moment::Error { message, .. } => message.len(),
         Moment::Run(_)
         | Moment::StepBegan(_)
+        | Moment::Probe { .. }
         | Moment::Call(_)
         | Moment::Usage { .. }
         | Moment::StepEnded(_)
@@ -131,6 +135,7 @@ impl Showing {
         let mut ticks = tokio::time::interval(INTERVAL);
         let mut changes = self.tail.store.changes();
         self.tail.begin().await;
+        let mut drawn = None;
         loop {
             tokio::select! {
                 next = news.recv() => match next {
@@ -140,7 +145,11 @@ impl Showing {
                 Ok(()) = changes.changed() => self.calls().await,
                 _ = ticks.tick() => {}
             }
-            self.screen.draw(self.start.elapsed());
+            let now = self.start.elapsed();
+            if drawn.is_none_or(|last| now.saturating_sub(last) >= APART) {
+                self.screen.draw(now);
+                drawn = Some(now);
+            }
         }
         self.screen.end();
     }

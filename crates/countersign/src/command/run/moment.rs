@@ -12,6 +12,13 @@ use store::run::{RunRecord, StepRecord};
 pub(crate) enum Moment {
     Run(RunStart),
     StepBegan(StepStart),
+    /// An agent's program is probed before it starts for the first time.
+    Probe {
+        /// None before the run begins.
+        step: Option<u32>,
+        agent: Option<String>,
+        version: String,
+    },
     /// A piece of the agent's text.
     Text {
         step: u32,
@@ -106,6 +113,11 @@ pub(crate) struct RunFinish {
     pub(crate) message: Option<String>,
     pub(crate) error_code: Option<&'static str>,
     pub(crate) exit_code: Option<u8>,
+}
+
+/// Describes a probe to a person.
+pub(super) fn probe_words(agent: &str, version: &str) -> String {
+    format!("checking that {agent} {version} is isolated")
 }
 
 impl From<&RunRecord> for RunStart {

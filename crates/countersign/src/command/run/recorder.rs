@@ -163,6 +163,11 @@ impl Watch for Inner {
         let number = step.number;
         self.heard(step, |texts| texts.hear(event));
         let moment = match event {
+            AgentEvent::Probed { version } => Moment::Probe {
+                step: Some(number),
+                agent: step.provider.clone(),
+                version: version.clone(),
+            },
             AgentEvent::Text(text) => {
                 let begins = lock(&self.texts).get_mut(&number).is_some_and(StepTexts::begins);
                 Moment::Text { step: number, text: text.clone(), begins }
@@ -248,7 +253,10 @@ impl StepTexts {
                 let words = format!("called its own tool '{name}'");
                 self.keep("error", words, Timestamp::now());
             }
-            AgentEvent::Model(_) | AgentEvent::Usage(_) | AgentEvent::Refused { .. } => {}
+            AgentEvent::Probed { .. }
+            | AgentEvent::Model(_)
+            | AgentEvent::Usage(_)
+            | AgentEvent::Refused { .. } => {}
         }
     }
 

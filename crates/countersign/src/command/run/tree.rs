@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::output::plain;
 
-use super::moment::{EndedStep, Moment, RunFinish, SeenCall, StepStart};
+use super::moment::{EndedStep, Moment, RunFinish, SeenCall, StepStart, probe_words};
 
 /// Items of a step that are kept for the screen; `runs show` has all of them.
 const ITEMS_MAX: usize = 100;
@@ -55,6 +55,8 @@ struct LiveStep {
     cost_usd: Option<f64>,
     items: VecDeque<Item>,
     dropped: u64,
+    /// The text since the last line, for a reader without a screen.
+    line: String,
 }
 
 enum Item {
@@ -83,6 +85,10 @@ impl Tree {
             Moment::StepBegan(start) => self.began(start, now),
             Moment::StepEnded(end) => self.ended(end, size, now),
             Moment::End(finish) => vec![self.finish(finish)],
+            Moment::Probe { agent, version, .. } => {
+                let words = probe_words(agent.as_deref().unwrap_or("the agent"), version);
+                vec![self.line(Tint::Faint, &words, size)]
+            }
             Moment::Run(run) => match &run.resumed_from {
                 Some(id) => vec![self.tinted(Tint::Faint, &format!("goes on from run {id}"))],
                 None => Vec::new(),
@@ -97,29 +103,61 @@ impl Tree {
     /// Takes in a moment; returns the lines of it for a reader without a screen.
     pub(crate) fn lines(&mut self, moment: &Moment, now: Duration) -> Vec<String> {
         let wide = Size { columns: usize::MAX, rows: usize::MAX };
-        let of_step = |tree: &Tree, step: u32, text: &str| -> Vec<String> {
-            let name = tree.steps.get(&step).map_or("", |step| &step.state);
-            text.lines().map(|line| format!("{} | {}", plain(name), plain(line))).collect()
-        };
         match moment {
-            Moment::Text { step, text, .. } => of_step(self, *step, text),
-            Moment::Error { step, message } => of_step(self, *step, &format!("error: {message}")),
+            Moment::Text { step, text, begins } => self.text_lines(*step, text, *begins),
+            Moment::Error { step, message } => self.step_lines(*step, &format!("error: {message}")),
             Moment::Call(call) => {
                 self.note(moment);
                 let is_shown = call.is_over() && self.shows_calls(call.step);
-                if is_shown { of_step(self, call.step, &call_words(call)) } else { Vec::new() }
+                if is_shown { self.step_lines(call.step, &call_words(call)) } else { Vec::new() }
             }
             Moment::StepEnded(end) => {
+                let mut lines = self.step_lines(end.step, "");
                 if let Some(step) = self.steps.get_mut(&end.step) {
                     step.items.clear();
                     step.dropped = 0;
                 }
-                self.on(moment, wide, now)
+                lines.extend(self.on(moment, wide, now));
+                lines
             }
-            Moment::Run(_) | Moment::StepBegan(_) | Moment::Usage { .. } | Moment::End(_) => {
-                self.on(moment, wide, now)
-            }
+            Moment::Run(_)
+            | Moment::StepBegan(_)
+            | Moment::Probe { .. }
+            | Moment::Usage { .. }
+            | Moment::End(_) => self.on(moment, wide, now),
         }
+    }
+
+    /// Returns the lines that a piece of text completes.
+    fn text_lines(&mut self, step: u32, piece: &str, begins: bool) -> Vec<String> {
+        let mut lines = if begins { self.step_lines(step, "") } else { Vec::new() };
+        let Some(step) = self.steps.get_mut(&step) else { return lines };
+        step.line.push_str(piece);
+        let end = match step.line.rfind('\n') {
+            _ if step.line.len() > TEXT_BYTES_MAX => step.line.len(),
+            Some(last) => last + 1,
+            None => 0,
+        };
+        let rest = step.line.split_off(end);
+        let whole = std::mem::replace(&mut step.line, rest);
+        lines.extend(labelled(&step.state, &whole));
+        lines
+    }
+
+    /// Returns the line of text that a step has begun, and the lines of another text.
+    fn step_lines(&mut self, step: u32, text: &str) -> Vec<String> {
+        let step = self.steps.get_mut(&step);
+        let (name, begun) = match step {
+            Some(step) => (step.state.clone(), std::mem::take(&mut step.line)),
+            None => Default::default(),
+        };
+        labelled(&name, &begun).chain(labelled(&name, text)).collect()
+    }
+
+    /// Returns the lines of text that steps have begun, if nothing more is to come for now.
+    pub(crate) fn begun_lines(&mut self) -> Vec<String> {
+        let steps: Vec<u32> = self.steps.keys().copied().collect();
+        steps.into_iter().flat_map(|step| self.step_lines(step, "")).collect()
     }
 
     /// Draws what is running, in at most one line less than the screen has.
@@ -166,6 +204,7 @@ impl Tree {
             cost_usd: None,
             items: VecDeque::new(),
             dropped: 0,
+            line: String::new(),
         };
         self.steps.insert(start.step, step);
         lines
@@ -178,7 +217,11 @@ impl Tree {
                 self.steps.get_mut(step)
             }
             Moment::Call(call) => self.steps.get_mut(&call.step),
-            Moment::Run(_) | Moment::StepBegan(_) | Moment::StepEnded(_) | Moment::End(_) => None,
+            Moment::Run(_)
+            | Moment::StepBegan(_)
+            | Moment::Probe { .. }
+            | Moment::StepEnded(_)
+            | Moment::End(_) => None,
         };
         if let Some(step) = step {
             step.note(moment);
@@ -310,7 +353,11 @@ impl LiveStep {
                 self.tokens = tokens.or(self.tokens);
                 self.cost_usd = cost_usd.or(self.cost_usd);
             }
-            Moment::Run(_) | Moment::StepBegan(_) | Moment::StepEnded(_) | Moment::End(_) => {}
+            Moment::Run(_)
+            | Moment::StepBegan(_)
+            | Moment::Probe { .. }
+            | Moment::StepEnded(_)
+            | Moment::End(_) => {}
         }
     }
 
@@ -348,6 +395,11 @@ impl LiveStep {
         }
         self.items.push_back(item);
     }
+}
+
+/// Returns the lines of a text, each with the name of its step.
+fn labelled<'a>(name: &'a str, text: &'a str) -> impl Iterator<Item = String> + 'a {
+    text.lines().map(move |line| format!("{} | {}", plain(name), plain(line)))
 }
 
 /// Divides lines among steps that have so many to show: one after the other, until all have enough.

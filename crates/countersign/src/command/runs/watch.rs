@@ -67,7 +67,9 @@ async fn follow(
             match format {
                 LinesFormat::Jsonl => output::line(&json_line(&moment))?,
                 LinesFormat::Text => {
-                    for line in tree.lines(&moment, start.elapsed()) {
+                    // The texts that come here are complete.
+                    let lines = tree.lines(&moment, start.elapsed());
+                    for line in lines.into_iter().chain(tree.begun_lines()) {
                         output::line(&line)?;
                     }
                 }

@@ -105,7 +105,8 @@ async fn server_never_up(provider: &str) {
         return;
     }
     let stage = Stage::new(provider, [say("I have no tools"), Turn::Stall]).await;
-    let program = stage.program(WITHOUT_SERVER);
+    // What it offers to a probe does not matter here.
+    let program = stage.program(&format!("{}\n{WITHOUT_SERVER}", stage.offers("")));
     let step = stage.step_with(&json!({"enable": true}), &program);
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (ran, words) = stage.run_json(&flow, &[]).await;

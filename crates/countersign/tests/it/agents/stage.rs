@@ -1,8 +1,9 @@
 //! A run with a real agent program: a fresh home, a workspace and a scripted model.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,16 +23,56 @@ pub(crate) struct Stage {
     dir: TempDir,
     provider: String,
     pub(crate) model: Model,
+    /// Set when a program was made for this stage alone.
+    is_staged: AtomicBool,
+}
+
+/// The results of probes, which a stage takes from those before it: OpenCode alone takes 20 s.
+fn shared_probes() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("probes")
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !self.is_staged.load(Ordering::Relaxed) {
+            copy_probes(&self.probes(), &shared_probes());
+        }
+    }
+}
+
+/// Copies the results that are not there yet. One that cannot be copied is found by another probe.
+fn copy_probes(from: &Path, to: &Path) {
+    let entries: Vec<_> = std::fs::read_dir(from).into_iter().flatten().flatten().collect();
+    if !entries.is_empty() {
+        let mut folder = std::fs::DirBuilder::new();
+        let _ = folder.recursive(true).mode(0o700).create(to);
+    }
+    for entry in entries {
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if path.extension().is_some_and(|end| end == "json") && !target.exists() {
+            let copy = to.join(format!("{}.new", uuid::Uuid::now_v7()));
+            let _ = std::fs::copy(&path, &copy).and_then(|_| std::fs::rename(&copy, &target));
+        }
+    }
 }
 
 impl Stage {
+    /// A stage on which the real programs need no probe if another one has seen them.
     pub(crate) async fn new(provider: &str, turns: impl IntoIterator<Item = Turn>) -> Stage {
+        let stage = Stage::unprobed(provider, turns).await;
+        copy_probes(&shared_probes(), &stage.probes());
+        stage
+    }
+
+    /// A stage on which no program was probed yet.
+    pub(crate) async fn unprobed(provider: &str, turns: impl IntoIterator<Item = Turn>) -> Stage {
         let dir = tempfile::tempdir().unwrap();
         let model = Model::start(turns).await;
-        let stage = Stage { dir, provider: provider.to_owned(), model };
+        let (provider, is_staged) = (provider.to_owned(), AtomicBool::new(false));
+        let stage = Stage { dir, provider, model, is_staged };
         std::fs::create_dir(stage.dir.path().join("workspace")).unwrap();
         std::fs::write(stage.workspace().join("a.txt"), "one line\n").unwrap();
-        if provider == "gemini" {
+        if stage.provider == "gemini" {
             // With another endpoint, Gemini requires an explicit choice.
             let auth = json!({"security": {"auth": {"selectedType": "gemini-api-key"}}});
             let folder = stage.dir.path().join(".gemini");
@@ -45,6 +86,11 @@ impl Stage {
         self.dir.path().canonicalize().unwrap().join("workspace")
     }
 
+    /// Returns the folder of probes.
+    pub(crate) fn probes(&self) -> PathBuf {
+        self.home().join("probes")
+    }
+
     /// Returns the folder around all of it.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
@@ -53,6 +99,7 @@ impl Stage {
     /// Makes a program for `options.command`: a shell script, in which `$REAL` is the real agent
     /// and `$HOME_OF_GATE` the gate's home.
     pub(crate) fn program(&self, script: &str) -> PathBuf {
+        self.is_staged.store(true, Ordering::Relaxed);
         let real = foreign::folder().join("agents/bin").join(&self.provider);
         let home = self.home();
         let path = self.dir.path().join("agent.sh");
@@ -63,10 +110,33 @@ impl Stage {
         path
     }
 
-    /// Makes a program that answers the queries sent to Claude Code before its start, and then runs
-    /// the script.
+    /// Makes a program that answers the queries sent to Claude Code before its start, offers our
+    /// tools to a probe, and then runs the script.
     pub(crate) fn fake_claude(&self, script: &str) -> PathBuf {
-        self.program(&format!("{CLAUDE_ANSWERS}\n{script}"))
+        self.program(&format!("{CLAUDE_ANSWERS}\n{}\n{script}", self.offers("")))
+    }
+
+    /// Returns the part of a script that offers our Read to a probe, as the real program does, and
+    /// one tool more if it is named.
+    pub(crate) fn offers(&self, more: &str) -> String {
+        let more: Vec<Value> = more.split_whitespace().map(|name| json!({"name": name})).collect();
+        let tools = |ours: Value| [vec![ours], more.clone()].concat();
+        let (path, body) = match self.provider.as_str() {
+            "gemini" => {
+                let tools = tools(json!({"name": "mcp_awf-proxy_Read"}));
+                (":generateContent", json!({"tools": [{"functionDeclarations": tools}]}))
+            }
+            "codex" => {
+                let read = json!({"name": "mcp__awf_proxy__Read"});
+                ("/responses", json!({"tools": tools(read)}))
+            }
+            "opencode" => {
+                let read = json!({"function": {"name": "awf-proxy_Read"}});
+                ("/chat/completions", json!({"tools": tools(read)}))
+            }
+            _ => ("/messages", json!({"tools": tools(json!({"name": "mcp__awf-proxy__Read"}))})),
+        };
+        format!("OFFERED='{path} {body}'\n{OFFERS}")
     }
 
     /// Returns the step of another program.
@@ -235,6 +305,15 @@ pub(crate) async fn ended(mut command: Command) -> Output {
     let running = command.output();
     tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
 }
+
+/// Sends the model of a probe its first request, and waits to be ended.
+const OFFERS: &str = r#"case "$PWD" in */probes/*)
+    port=$(printf '%s\n' "$@" "$ANTHROPIC_BASE_URL" "$GOOGLE_GEMINI_BASE_URL" \
+        "$OPENCODE_CONFIG_CONTENT" | grep -o '127\.0\.0\.1:[0-9]*' | head -n 1)
+    exec bash -c 'exec 3<>"/dev/tcp/127.0.0.1/${1#*:}"
+        printf "POST %s HTTP/1.1\r\ncontent-length: %d\r\n\r\n%s" "$2" "${#3}" "$3" >&3
+        exec cat <&3' probed "$port" "${OFFERED%% *}" "${OFFERED#* }" ;;
+esac"#;
 
 /// The answers that `Installed::detect` expects of Claude Code.
 const CLAUDE_ANSWERS: &str = r#"case "$1" in

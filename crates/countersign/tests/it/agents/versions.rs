@@ -1,6 +1,6 @@
-//! Versions of the agent programs that are not in the table of what they read: older ones from npm,
-//! and ones that keep tools of their own. What cannot be isolated runs in coexistence, with the
-//! reason, or not at all.
+//! Agent programs are probed before their first isolated step. Versions that are not in the table of
+//! what they read, such as older ones from npm, run in coexistence if they keep tools of their own,
+//! with the reason, or not at all; a version of the table that does so is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ async fn validated(stage: &Stage, flow: &Path) -> Value {
 }
 
 fn records(stage: &Stage) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(stage.home().join("probes")).into_iter().flatten();
+    let entries = std::fs::read_dir(stage.probes()).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -48,7 +48,8 @@ async fn an_unknown_version_is_probed_once_and_then_isolated() {
     if !foreign::are_here_or_skipped() {
         return;
     }
-    let stage = Stage::new("claude", [ours("Read", json!({"path": "a.txt"})), say("well")]).await;
+    let turns = [ours("Read", json!({"path": "a.txt"})), say("well")];
+    let stage = Stage::unprobed("claude", turns).await;
     let flow = flow(&stage, &old("claude-2.1"), "required");
     let told = validated(&stage, &flow).await;
     assert_eq!((&told["valid"], &told["warnings"]), (&json!(true), &json!([])), "{told}");
@@ -86,25 +87,81 @@ async fn an_unknown_version_that_keeps_tools_is_found_by_the_probe() {
     stage.assert_nothing_left().await;
 }
 
-/// A version that the table has is not probed; what it announces counts.
+/// The real program, which says that it is the version of the table.
 #[tokio::test]
-async fn announced_tools_that_are_not_ours_end_the_step() {
+async fn a_known_version_that_keeps_tools_is_refused_before_any_request() {
     if !foreign::are_here_or_skipped() {
         return;
     }
     let stage = Stage::new("claude", [say("well")]).await;
     let program = stage.program(&format!("PROGRAM=\"$REAL\"\n{KEEPS_TOOLS}"));
-    let (ran, words) = stage.run_json(&flow(&stage, &program, "required"), &[]).await;
-    let step = &ran["steps"][0];
-    assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("failure"), &json!(3)), "{words}");
-    assert_eq!(step["error_code"], "AGENT_NOT_ISOLATED", "{words}");
-    let message = step["error_message"].as_str().unwrap();
-    assert!(
-        message.starts_with("claude started with tools that are not the gate's and was ended: "),
-        "{message}"
-    );
-    assert!(message.contains("Bash"), "{message}");
+    let flow = flow(&stage, &program, "preferred");
+    let output = stage.run(&flow, &[]).await;
+    let words = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    let reason = "claude cannot be isolated here: version 2.1.325 still offers Agent, ";
+    assert!(words.contains("USER.WORKFLOW.AGENT_UNAVAILABLE") && words.contains(reason), "{words}");
+    let told = validated(&stage, &flow).await;
+    assert!(told["errors"][0]["message"].as_str().unwrap().contains(reason), "{told}");
+    assert!(stage.model.requests().is_empty(), "{words}");
     stage.assert_nothing_left().await;
+}
+
+/// Returns the events of a run.
+async fn events(stage: &Stage, flow: &Path) -> Vec<Value> {
+    let output = stage.run(flow, &["-o", "jsonl"]).await;
+    let text = stdout(&output);
+    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let events: Vec<Value> = events.collect();
+    assert!(events.iter().any(|event| event["type"] == "end"), "{text}{}", stderr(&output));
+    events
+}
+
+#[tokio::test]
+async fn a_probe_is_shown_and_its_result_is_kept_until_the_program_changes() {
+    let stage = Stage::unprobed("claude", []).await;
+    let well = r#"echo '{"type":"result","subtype":"success","result":"well"}'"#;
+    let program = stage.fake_claude(well);
+    let of_flow = flow(&stage, &program, "required");
+    let seen = events(&stage, &of_flow).await;
+    let probe = json!({"type": "probe", "step": null, "agent": "claude", "version": "2.1.325"});
+    assert_eq!((&seen[0], &seen[1]["type"]), (&probe, &json!("run")), "{seen:?}");
+    let again = events(&stage, &of_flow).await;
+    assert!(again.iter().all(|event| event["type"] != "probe"), "{again:?}");
+
+    // A program that an earlier step replaces is probed when its own step begins.
+    let offers_more = stage.program(&format!(
+        "case $1 in --version | --help) exec '{}.old' $1 ;; esac\n{}",
+        program.display(),
+        stage.offers("Bash"),
+    ));
+    std::fs::rename(&offers_more, stage.dir().join("new")).unwrap();
+    stage.fake_claude(well);
+    let name = program.display();
+    let update = format!("cp {name} {name}.old && mv ../new {name}");
+    let update = json!({"type": "step", "command": update, "on_success": "task"});
+    let step = stage.step_with(&json!({"enable": true}), &program);
+    let of_flow = stage.flow_of(json!({"initial": "update", "update": update, "task": step}));
+    let seen = events(&stage, &of_flow).await;
+    let probes = seen.iter().filter(|event| event["type"] == "probe");
+    let steps: Vec<&Value> = probes.map(|event| &event["step"]).collect();
+    assert_eq!(steps, [&json!(2)], "{seen:?}");
+    let ended = seen.iter().rfind(|event| event["type"] == "step_ended").unwrap();
+    assert_eq!(ended["error_code"], "AGENT_NOT_ISOLATED", "{seen:?}");
+    let message = "claude cannot be isolated here: version 2.1.325 still offers Bash";
+    assert_eq!(ended["error_message"], message, "{seen:?}");
+    stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_to_be_isolated_is_not_probed() {
+    let stage = Stage::unprobed("claude", []).await;
+    let step = stage.step_with(&json!({"enable": false}), &stage.fake_claude("exit 1"));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    assert_eq!(validated(&stage, &flow).await["valid"], true);
+    let seen = events(&stage, &flow).await;
+    assert!(seen.iter().all(|event| event["type"] != "probe"), "{seen:?}");
+    assert!(records(&stage).is_empty());
 }
 
 /// Announces a tool of its own, and goes on when it is given the time.

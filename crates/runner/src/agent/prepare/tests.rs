@@ -25,6 +25,7 @@ fn request(tools: AgentTools) -> AgentRequest {
             args: words(["mcp-serve", "--config=/f"]),
         },
         tools,
+        max_cost_usd: None,
         call_timeout: Duration::from_secs(600),
     }
 }
@@ -69,7 +70,7 @@ const CODEX_SERVER: &str = "-c mcp_servers.awf-proxy.command=\"/bin/gate\" \
 
 #[test]
 fn the_arguments_are_those_of_the_table() {
-    let claude = "-p --output-format stream-json --verbose";
+    let claude = "-p --output-format stream-json --verbose --include-partial-messages";
     let codex = "exec --json --skip-git-repo-check";
     for (provider, tools, expected) in [
         (Provider::Claude, AgentTools::None, claude.to_owned()),
@@ -287,6 +288,17 @@ fn claude_always_loads_our_server_beside_its_own_tools() {
     let beside = launch(Provider::Claude, &request(AgentTools::Beside)).unwrap();
     let loaded = &file(&beside, "/private/mcp.json")["mcpServers"]["awf-proxy"]["alwaysLoad"];
     assert_eq!(loaded, true);
+}
+
+#[test]
+fn claude_gets_the_flags_that_its_version_has() {
+    let with_budget = AgentRequest { max_cost_usd: Some(0.000_01), ..request(AgentTools::None) };
+    let newest = line(&launch(Provider::Claude, &with_budget).unwrap());
+    assert!(newest.ends_with("--include-partial-messages --max-budget-usd 0.00001"), "{newest}");
+    let mut older = InstalledAgent::imagined(Provider::Claude, Isolation::Full);
+    older.lacks = words(["--include-partial-messages", "--max-budget-usd"]);
+    let older = prepare(&older, &with_budget, &person(&[])).unwrap();
+    assert_eq!(line(&older), "-p --output-format stream-json --verbose");
 }
 
 /// The person's folder, with a login, settings, an extension and a memory.

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::agent::installed::InstalledAgent;
 
 /// Changes whenever probes or launches change, so that older results no longer count.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 
 /// A result names some tools.
 const RECORD_BYTES_MAX: u64 = 16 * 1024;
@@ -37,22 +37,29 @@ pub(super) enum Finding {
 
 /// Returns the hash of a program and of everything else that the result depends on. A script may
 /// start another program, so the version counts as well.
-pub(super) fn key(installed: &InstalledAgent) -> std::io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut file = File::open(installed.program())?;
-    let mut buffer = vec![0; 1024 * 1024];
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        hash.update(&buffer[..read]);
-    }
+pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
+    let program = installed.program().to_owned();
+    // Some programs have hundreds of MiB.
+    let hashing = tokio::task::spawn_blocking(move || hash_of(&program));
+    let mut hash = hashing.await.map_err(std::io::Error::other)??;
     let (provider, version) = (installed.provider().as_str(), installed.version());
     let ours = env!("CARGO_PKG_VERSION");
     hash.update(format!("\0{provider}\0{version}\0{ours}\0{REVISION}"));
     hash.update(installed.catalogue());
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn hash_of(program: &Path) -> std::io::Result<Sha256> {
+    let mut hash = Sha256::new();
+    let mut file = File::open(program)?;
+    let mut buffer = vec![0; 1024 * 1024];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(hash);
+        }
+        hash.update(&buffer[..read]);
+    }
 }
 
 /// The folder of results.

@@ -99,6 +99,7 @@ fn request() -> AgentRequest {
         private: "/private".into(),
         server: AgentServer { program: "/bin/gate".into(), args: Vec::new() },
         tools: AgentTools::Only,
+        max_cost_usd: None,
         call_timeout: Duration::from_secs(600),
     }
 }

@@ -231,3 +231,79 @@ fn the_work_so_far_is_reported_as_it_grows() {
     assert_eq!(first(Provider::Claude, CLAUDE), early(Some(15), None), "before the first call");
     assert_eq!(first(Provider::Gemini, GEMINI), early(None, None));
 }
+
+/// Returns an event of the model's API, as Claude passes it on.
+fn claude_piece(event: &str, parent: &str) -> String {
+    format!(r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":{parent}}}"#)
+}
+
+fn claude_text(id: &str, text: &str) -> String {
+    let usage = r#"{"input_tokens":10,"output_tokens":1}"#;
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"{id}","usage":{usage},"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    )
+}
+
+fn texts(lines: &[String]) -> String {
+    let (events, _) = read(Provider::Claude, &lines.join("\n"));
+    let shown = events.iter().filter_map(|event| match event {
+        AgentEvent::TextBegins => Some("|".to_owned()),
+        AgentEvent::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    shown.collect::<Vec<String>>().join(" ")
+}
+
+#[test]
+fn pieces_of_a_text_are_told_as_they_arrive_and_once() {
+    let start =
+        claude_piece(r#"{"type":"content_block_start","content_block":{"type":"text"}}"#, "null");
+    let delta = |text: &str, parent: &str| {
+        let delta = format!(r#"{{"type":"text_delta","text":"{text}"}}"#);
+        claude_piece(&format!(r#"{{"type":"content_block_delta","delta":{delta}}}"#), parent)
+    };
+    let of = |text: &str| delta(text, "null");
+    let [hello, world] = [of("Hello "), of("world")];
+    for (lines, expected) in [
+        (vec![start.clone(), hello.clone()], "| Hello "),
+        (
+            vec![start.clone(), hello.clone(), world.clone(), claude_text("1", "Hello world")],
+            "| Hello  world",
+        ),
+        // The rest of it is missing.
+        (vec![start.clone(), hello.clone(), claude_text("1", "Hello world")], "| Hello  world"),
+        // The answer broke off, and another was made.
+        (vec![start.clone(), hello.clone(), claude_text("2", "Bye")], "| Hello  | Bye"),
+        (
+            vec![
+                start.clone(),
+                hello.clone(),
+                start.clone(),
+                world.clone(),
+                claude_text("2", "world"),
+            ],
+            "| Hello  | world",
+        ),
+        (vec![claude_text("1", "one"), claude_text("2", "one")], "| one | one"),
+        // An agent within the agent.
+        (vec![start.clone(), delta("inner", "\"t1\""), claude_text("1", "outer")], "| outer"),
+    ] {
+        assert_eq!(texts(&lines), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn the_output_of_a_message_is_counted_once_it_is_complete() {
+    let grows = |output: u32| {
+        let usage = format!(r#"{{"output_tokens":{output}}}"#);
+        claude_piece(&format!(r#"{{"type":"message_delta","usage":{usage}}}"#), "null")
+    };
+    let lines =
+        [grows(9), claude_text("1", "a"), grows(7), grows(7), claude_text("2", "b"), grows(3)];
+    let (events, _) = read(Provider::Claude, &lines.join("\n"));
+    let tokens = events.iter().filter_map(|event| match event {
+        AgentEvent::Usage(usage) => usage.tokens,
+        _ => None,
+    });
+    assert_eq!(tokens.collect::<Vec<u64>>(), [11, 17, 28, 30]);
+}

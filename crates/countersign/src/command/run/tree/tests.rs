@@ -203,15 +203,36 @@ fn without_a_screen_each_moment_is_a_line() {
     let expected = "\
 goes on from run 1
 parallel   both
-fix | I will look at the·
-fix | tests first.
+fix | I will look at the tests first.
 fix | Read /srv/src/lib.rs  ok, 12 ms
 fix | Bash  error TIMEOUT, 12 ms
 fix | That failed. I try the command which the Makefile has, and then its parts.
 fix | error: overloaded, retrying
   timed out  fix  3.4 s";
-    // The editor would remove a space at the end of a line.
-    assert_eq!(lines.join("\n"), expected.replace('·', " "));
+    assert_eq!(lines.join("\n"), expected);
+}
+
+#[test]
+fn a_text_in_pieces_is_shown_line_by_line() {
+    let mut tree = Tree::new(Colour::No);
+    tree.lines(&began(1, "fix", "fix", Some("claude")), Duration::ZERO);
+    let mut lines = |piece: &str, begins: bool| tree.lines(&text(1, piece, begins), Duration::ZERO);
+    assert_eq!(lines("On", true), Vec::<String>::new());
+    assert_eq!(lines("e\ntwo\nth", false), ["fix | One", "fix | two"]);
+    assert_eq!(lines("ree", true), ["fix | th"]);
+    assert_eq!(lines(&"x".repeat(TEXT_BYTES_MAX), false).len(), 1, "a line is bounded");
+    assert_eq!(lines("end", false), Vec::<String>::new());
+    assert_eq!(tree.begun_lines(), ["fix | end"]);
+    assert_eq!(tree.begun_lines(), Vec::<String>::new());
+}
+
+#[test]
+fn a_probe_is_shown_in_every_form() {
+    let (agent, version) = (Some("claude".to_owned()), "2.1.3".to_owned());
+    let probe = Moment::Probe { step: Some(1), agent, version };
+    let expected = ["checking that claude 2.1.3 is isolated"];
+    assert_eq!(Tree::new(Colour::No).on(&probe, WIDE, Duration::ZERO), expected);
+    assert_eq!(Tree::new(Colour::No).lines(&probe, Duration::ZERO), expected);
 }
 
 /// A terminal obeys control characters, wherever they come from.
