@@ -9,6 +9,7 @@ mod agents {
     pub(crate) mod isolation;
     pub(crate) mod stage;
     pub(crate) mod trace;
+    mod variables;
 }
 
 use std::collections::BTreeSet;

@@ -280,6 +280,15 @@ mod tests {
             (Provider::Claude, "CLAUDE_CODE_DISABLE_ATTACHMENTS", true),
             (Provider::Claude, "NODE_OPTIONS", true),
             (Provider::Claude, "HOME", true),
+            (Provider::Claude, "ENABLE_PROMPT_CACHING_1H", false),
+            (Provider::Claude, "ENABLE_LSP_TOOL", true),
+            (Provider::Claude, "SDK_NATIVE_BIN", true),
+            (Provider::Claude, "SESSION_INGRESS_URL", true),
+            (Provider::Claude, "PYTHONPATH", true),
+            (Provider::Claude, "AWS_REGION", false),
+            (Provider::Claude, "AWS_CONFIG_FILE", true),
+            (Provider::Claude, "ENV", true),
+            (Provider::Claude, "ENVIRONMENT", false),
             (Provider::Gemini, "GEMINI_API_KEY", false),
             (Provider::Gemini, "GEMINI_CLI_HOME", true),
             (Provider::Gemini, "GEMINI_CLI_SYSTEM_SETTINGS_PATH", true),
@@ -293,6 +302,10 @@ mod tests {
             (Provider::OpenCode, "XDG_CONFIG_HOME", true),
             (Provider::OpenCode, "LD_PRELOAD", true),
             (Provider::OpenCode, "DYLD_INSERT_LIBRARIES", true),
+            (Provider::OpenCode, "BROWSERSLIST_DANGEROUS_EXTEND", true),
+            (Provider::Gemini, "OPENSSL_CONF", true),
+            (Provider::Gemini, "BASH_FUNC_git", true),
+            (Provider::Gemini, "PS4", true),
         ] {
             let env = [(name.to_owned(), "x".to_owned())];
             let found = ProgramOptions::filled(provider, None, &[], &env, None).loosening();

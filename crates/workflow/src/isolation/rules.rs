@@ -47,20 +47,53 @@ impl ProgramRules {
 }
 
 /// Prefixes of the variables that load foreign code into a program.
-const LOADERS: [&str; 9] = [
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
+const LOADERS: [&str; 18] = [
+    "LD_",
     "DYLD_",
+    "GCONV_PATH",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    "NODE_CHANNEL_FD",
+    "NODE_INSPECTOR_IPC",
     "NODE_OPTIONS",
     "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
     "NODE_V8_COVERAGE",
     "BUN_",
     "BASH_ENV",
+    "BASH_FUNC_",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "PS4",
 ];
 
-/// Variables that decide which interpreter and which settings a program finds.
-const SEARCHED: [&str; 2] = ["HOME", "PATH"];
+/// Variables that decide which interpreter and which settings a program finds, load code into the
+/// programs that it starts, or name a login whose file may name a command. The person's own are kept:
+/// a login may need them.
+const SEARCHED: [&str; 21] = [
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES",
+    "HOME",
+    "PATH",
+    "SHELL",
+    "ENV",
+    "EDITOR",
+    "VISUAL",
+    "BROWSER",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PERL5LIB",
+    "PERL5OPT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+];
 
 const CLAUDE: ProgramRules = ProgramRules {
     switches: &[
@@ -93,7 +126,35 @@ const CLAUDE: ProgramRules = ProgramRules {
         "-n",
     ],
     paths: &["--add-dir", "--system-prompt-snapshot"],
-    governed: &["CLAUDE", "MCP_", "ENABLE_TOOL_SEARCH", "ENABLE_CLAUDEAI_MCP_SERVERS"],
+    governed: &[
+        "CLAUDE",
+        "MCP_",
+        "ENABLE_",
+        "AGENT_PROXY_",
+        "ALLOW_ANT_",
+        "ANT_",
+        "AUTOMODE_DECISION_LOG",
+        "BUGHUNTER_",
+        "CCR_",
+        "COMPUTER_USE_",
+        "DS_CHROMIUM_PATH",
+        "EMBEDDED_SEARCH_TOOLS",
+        "ENVIRONMENT_SERVICE_KEY",
+        "FORCE_AUTOUPDATE_PLUGINS",
+        "FORCE_VCR",
+        "IS_SANDBOX",
+        "LOCAL_BRIDGE",
+        "SDK_NATIVE_BIN",
+        "SELF_HOSTED_RUNNER_",
+        "SESSION_INGRESS_URL",
+        "SYSTEM_REMINDER_",
+        "TEST_ENABLE_",
+        "ULTRAPLAN_",
+        "USE_LOCAL_OAUTH",
+        "USE_STAGING_OAUTH",
+        "VCR_RECORD",
+        "VITALS_EMITTER_BIN",
+    ],
     free: &[
         "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
         "CLAUDE_CODE_CLIENT_CERT",
@@ -109,6 +170,8 @@ const CLAUDE: ProgramRules = ProgramRules {
         "CLAUDE_CODE_USE_FOUNDRY",
         "CLAUDE_CODE_USE_VERTEX",
         "CLAUDE_CONFIG_DIR",
+        "ENABLE_PROMPT_CACHING_1H",
+        "ENABLE_PROMPT_CACHING_1H_BEDROCK",
     ],
     config: &[],
 };
@@ -117,7 +180,14 @@ const GEMINI: ProgramRules = ProgramRules {
     switches: &["--debug", "--screen-reader", "-d"],
     valued: &["--model", "--session-id", "-m"],
     paths: &[],
-    governed: &["GEMINI_", "SANDBOX", "SEATBELT_PROFILE", "BUILD_SANDBOX"],
+    governed: &[
+        "GEMINI_",
+        "SANDBOX",
+        "SEATBELT_PROFILE",
+        "BUILD_SANDBOX",
+        "ANTIGRAVITY_CLI_ALIAS",
+        "DOTENV_KEY",
+    ],
     free: &[
         "GEMINI_API_KEY",
         "GEMINI_API_KEY_AUTH_MECHANISM",
@@ -164,7 +234,15 @@ const OPENCODE: ProgramRules = ProgramRules {
     switches: &["--print-logs", "--thinking"],
     valued: &["--log-level", "--model", "--title", "--variant", "-m"],
     paths: &[],
-    governed: &["OPENCODE_", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"],
+    governed: &[
+        "OPENCODE_",
+        "XDG_CONFIG_HOME",
+        "XDG_CONFIG_DIRS",
+        "BABEL_",
+        "BROWSERSLIST",
+        "CLAUDE_CODE_SSE_PORT",
+        "OTUI_",
+    ],
     free: &[
         "OPENCODE_API_KEY",
         "OPENCODE_AUTH_CONTENT",

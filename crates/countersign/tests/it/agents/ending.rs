@@ -85,7 +85,7 @@ async fn busy(provider: &str, timeout: &str) -> Busy {
     Busy { stage, child, family }
 }
 
-fn pid(child: &Child) -> Pid {
+pub(super) fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().expect("it runs").cast_signed()).unwrap()
 }
 

@@ -3,13 +3,16 @@
 
 use std::iter::repeat_n;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::foreign;
 use testkit::model::Turn;
 use testkit::program::{stderr, stdout};
+use testkit::wait::eventually_within;
 
+use super::ending::pid;
 use super::ours;
-use super::stage::{Stage, ended};
+use super::stage::{PATIENCE, Stage, ended};
 use crate::ledger::records_when;
 
 /// Runs one step of a program with this script, and returns the step.
@@ -139,6 +142,38 @@ async fn nothing_that_is_put_into_a_command_is_run() {
     assert!(!stage.workspace().join("pwned").exists(), "{heard}");
     assert_eq!(code, Some(0), "{}{}{heard}", stdout(&output), stderr(&output));
     assert_eq!(heard.matches("$(touch pwned) `touch pwned`").count(), 3, "{heard}");
+}
+
+/// A profile of AWS can name a command that prints the credentials. Without isolation it runs.
+#[tokio::test]
+async fn no_command_of_a_login_that_a_workflow_names_runs_beside_the_gate() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let stage = Stage::new("claude", []).await;
+    let (mark, file) = (stage.dir().join("mark"), stage.workspace().join("aws"));
+    let profile =
+        format!("[profile evil]\ncredential_process = /usr/bin/touch {}\n", mark.display());
+    std::fs::write(&file, profile).unwrap();
+    let flow = |enable: bool| {
+        let mut step = stage.step(&json!({"enable": enable}));
+        step["options"]["env"] = json!({
+            "CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BEDROCK_BASE_URL": stage.model.url(),
+            "AWS_REGION": "us-east-1", "AWS_PROFILE": "evil", "AWS_CONFIG_FILE": file,
+        });
+        stage.flow_of(json!({"initial": "task", "task": step}))
+    };
+    let refused = stage.run(&flow(true), &[]).await;
+    let words = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("states.task.options.env.AWS_CONFIG_FILE"), "{words}");
+    assert!(!mark.exists(), "{words}");
+    let child = stage.command(&flow(false), &[]).spawn().unwrap();
+    eventually_within(PATIENCE, || async { mark.exists().then_some(()) }).await;
+    kill_process(pid(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    stage.assert_nothing_left().await;
 }
 
 /// A newer program replaces the running one, as an update does.

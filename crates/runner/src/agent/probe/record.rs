@@ -2,7 +2,7 @@
 //! nobody else can have written it.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,18 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::agent::installed::InstalledAgent;
+use crate::agent::program::Provider;
 
 /// Changes whenever probes or launches change, so that older results no longer count.
 const REVISION: u32 = 2;
 
 /// A result names some tools.
 const RECORD_BYTES_MAX: u64 = 16 * 1024;
+
+/// Bounds of what is read of the administrator's settings.
+const ENFORCED_DEPTH_MAX: usize = 3;
+const ENFORCED_FILES_MAX: usize = 100;
+const ENFORCED_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Older results are removed.
 const RECORDS_MAX: usize = 64;
@@ -38,9 +44,13 @@ pub(super) enum Finding {
 /// Returns the hash of a program and of everything else that the result depends on. A script may
 /// start another program, so the version counts as well.
 pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
-    let program = installed.program().to_owned();
+    let (program, folder) = (installed.program().to_owned(), enforced(installed.provider()));
     // Some programs have hundreds of MiB.
-    let hashing = tokio::task::spawn_blocking(move || hash_of(&program));
+    let hashing = tokio::task::spawn_blocking(move || {
+        let mut hash = hash_of(&program)?;
+        add_folder(&mut hash, Path::new(folder), ENFORCED_DEPTH_MAX)?;
+        Ok::<_, std::io::Error>(hash)
+    });
     let mut hash = hashing.await.map_err(std::io::Error::other)??;
     let (provider, version) = (installed.provider().as_str(), installed.version());
     let ours = env!("CARGO_PKG_VERSION");
@@ -60,6 +70,42 @@ fn hash_of(program: &Path) -> std::io::Result<Sha256> {
         }
         hash.update(&buffer[..read]);
     }
+}
+
+/// Returns the folder of settings that the administrator of the machine enforces. They cannot be shut
+/// off; when they change, the program is probed again.
+fn enforced(provider: Provider) -> &'static str {
+    match (provider, cfg!(target_os = "macos")) {
+        (Provider::Claude, false) => "/etc/claude-code",
+        (Provider::Claude, true) => "/Library/Application Support/ClaudeCode",
+        (Provider::Gemini, false) => "/etc/gemini-cli",
+        (Provider::Gemini, true) => "/Library/Application Support/GeminiCli",
+        (Provider::Codex, _) => "/etc/codex",
+        (Provider::OpenCode, false) => "/etc/opencode",
+        (Provider::OpenCode, true) => "/Library/Application Support/opencode",
+    }
+}
+
+/// Adds the names and contents of a folder's files to a hash; a missing folder adds nothing.
+fn add_folder(hash: &mut Sha256, folder: &Path, depth: usize) -> std::io::Result<()> {
+    let mut paths: Vec<PathBuf> = match std::fs::read_dir(folder) {
+        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    paths.sort();
+    for path in paths.iter().take(ENFORCED_FILES_MAX) {
+        hash.update(format!("\0{}\0", path.display()));
+        if path.is_dir() && depth > 0 {
+            add_folder(hash, path, depth - 1)?;
+        } else if path.is_file() {
+            let mut bytes = Vec::new();
+            File::open(path)?.take(ENFORCED_BYTES_MAX).read_to_end(&mut bytes)?;
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(&bytes);
+        }
+    }
+    Ok(())
 }
 
 /// The folder of results.
@@ -207,6 +253,26 @@ mod tests {
         assert_eq!(records.read("other"), None);
         std::fs::rename(records.path("k"), records.path("other")).unwrap();
         assert_eq!(records.read("other"), None, "the result of another program");
+    }
+
+    #[test]
+    fn a_change_of_enforced_settings_asks_for_another_probe() {
+        let dir = tempfile::tempdir().unwrap();
+        let hash = |folder: &Path| {
+            let mut hash = Sha256::new();
+            add_folder(&mut hash, folder, ENFORCED_DEPTH_MAX).unwrap();
+            hash.finalize()
+        };
+        let mut seen = vec![hash(&dir.path().join("missing"))];
+        std::fs::create_dir(dir.path().join("managed.d")).unwrap();
+        for (name, text) in [("a.json", "{}"), ("managed.d/b.json", "{}"), ("a.json", "{ }")] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+            seen.push(hash(dir.path()));
+        }
+        assert_eq!(hash(dir.path()), seen[3], "unchanged");
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 4);
     }
 
     #[test]

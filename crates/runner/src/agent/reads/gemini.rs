@@ -29,5 +29,7 @@ const VARIABLES: &[VariableRead] = &[
     removed("SANDBOX*"),
     removed("SEATBELT_PROFILE"),
     removed("BUILD_SANDBOX"),
+    removed("ANTIGRAVITY_CLI_ALIAS"),
+    removed("DOTENV_KEY"),
     kept("GOOGLE_*", "login and the endpoint"),
 ];

@@ -60,4 +60,8 @@ const VARIABLES: &[VariableRead] = &[
     kept("OPENCODE_PRINT_LOGS", "logging"),
     removed("OPENCODE_*"),
     removed("XDG_CONFIG_DIRS"),
+    removed("BABEL_*"),
+    removed("BROWSERSLIST*"),
+    removed("CLAUDE_CODE_SSE_PORT"),
+    removed("OTUI_*"),
 ];
