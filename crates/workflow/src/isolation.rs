@@ -2,6 +2,7 @@
 
 mod options;
 mod rules;
+mod settings;
 
 pub use options::{OptionFault, OptionPart, ProgramOptions};
 pub use rules::ProgramRules;

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::ProgramRules;
+use super::settings::{ConfigValues, is_safe_codex_path, unsafe_part};
 use crate::Template;
 use crate::plan::{Options, Provider};
 
@@ -15,7 +16,8 @@ pub struct ProgramOptions<'a> {
     model: Option<OptionText<'a>>,
     args: Vec<OptionText<'a>>,
     env: Vec<(&'a str, OptionText<'a>)>,
-    config: Vec<&'a str>,
+    config: Option<&'a Map<String, Value>>,
+    values: ConfigValues,
 }
 
 /// A text of an option. The value of a template is unknown until the step runs.
@@ -71,6 +73,12 @@ impl<'a> OptionText<'a> {
         let end = end.or_else(|| self.is_complete.then_some(self.known.len()))?;
         Some(self.known[..end].trim())
     }
+
+    /// Returns a config path, if all of it is known.
+    fn path(self) -> Option<&'a str> {
+        let path = self.known.split_once('=').map(|(path, _)| path);
+        path.or_else(|| self.is_complete.then_some(self.known))
+    }
 }
 
 impl<'a> ProgramOptions<'a> {
@@ -82,7 +90,8 @@ impl<'a> ProgramOptions<'a> {
             model: options.model.as_ref().map(OptionText::of),
             args: options.args.iter().map(OptionText::of).collect(),
             env: env.collect(),
-            config: settings(options.config.as_ref()),
+            config: options.config.as_ref(),
+            values: ConfigValues::Written,
         }
     }
 
@@ -100,7 +109,8 @@ impl<'a> ProgramOptions<'a> {
             model: model.map(OptionText::whole),
             args: args.iter().map(|arg| OptionText::whole(arg)).collect(),
             env: env.collect(),
-            config: settings(config),
+            config,
+            values: ConfigValues::Filled,
         }
     }
 
@@ -143,9 +153,12 @@ impl<'a> ProgramOptions<'a> {
                 faults.push(fault(OptionPart::Variable(at), message));
             }
         }
-        for (at, key) in self.config.iter().enumerate() {
-            if !rules.config.contains(key) {
-                faults.push(unsafe_setting(OptionPart::Config(at), key));
+        for (at, (key, value)) in self.config.into_iter().flatten().enumerate() {
+            let part = OptionPart::Config(at);
+            if !rules.config.contains(&key.as_str()) {
+                faults.push(unsafe_setting(part, key));
+            } else if let Some(name) = unsafe_part(self.provider, (key, value), self.values) {
+                faults.push(unsafe_setting(part, &name));
             }
         }
         faults
@@ -160,9 +173,11 @@ impl<'a> ProgramOptions<'a> {
             let Some((flag, value)) = arg.flag() else { return faults };
             if self.is_setting(flag) {
                 let setting = value.or_else(|| args.next().map(|(_, arg)| *arg));
-                let key = setting.unwrap_or(OptionText::whole("")).setting();
-                if let Some(key) = key.filter(|key| !rules.config.contains(key)) {
-                    faults.push(unsafe_setting(part, &format!("{flag} {key}")));
+                let setting = setting.unwrap_or(OptionText::whole(""));
+                let key = setting.setting().filter(|key| !rules.config.contains(key));
+                let path = setting.path().filter(|path| !is_safe_codex_path(path));
+                if let Some(name) = key.or(path) {
+                    faults.push(unsafe_setting(part, &format!("{flag} {name}")));
                 }
             } else if rules.valued.contains(&flag) {
                 let is_value = |(_, next): (usize, &OptionText<'_>)| !next.known.starts_with('-');
@@ -181,10 +196,6 @@ impl<'a> ProgramOptions<'a> {
     fn is_setting(&self, flag: &str) -> bool {
         self.provider == Provider::Codex && matches!(flag, "-c" | "--config")
     }
-}
-
-fn settings(config: Option<&Map<String, Value>>) -> Vec<&str> {
-    config.into_iter().flat_map(Map::keys).map(String::as_str).collect()
 }
 
 fn unsafe_setting(part: OptionPart, name: &str) -> OptionFault {
@@ -228,6 +239,11 @@ mod tests {
             (Provider::Codex, "--config=model_provider=x", 0),
             (Provider::Codex, "-c features.shell_tool=true", 1),
             (Provider::Codex, "-c mcp_servers.evil.command=sh", 1),
+            (Provider::Codex, "-c model_providers.x.base_url=u", 0),
+            (Provider::Codex, "-c model_providers.x.http_headers.a=b", 0),
+            (Provider::Codex, "-c model_providers.x.auth.command=sh", 1),
+            (Provider::Codex, "-c model_providers.x={auth={command=\"sh\"}}", 1),
+            (Provider::Codex, "--config=model_providers={}", 1),
             (Provider::Codex, "-c", 1),
             (Provider::Codex, "-cfeatures.shell_tool=true", 1),
             (Provider::Codex, "--enable=shell_tool", 1),
@@ -261,6 +277,8 @@ mod tests {
             (Provider::Codex, "-c model{{.inputs.m}}", 0),
             (Provider::Codex, "-c model={{.inputs.m}}", 0),
             (Provider::Codex, "-c features.{{.inputs.m}}", 1),
+            (Provider::Codex, "-c model_providers.x.{{.inputs.m}}", 0),
+            (Provider::Codex, "-c model_providers.x.auth={{.inputs.m}}", 1),
             (Provider::Codex, "--config=features.{{.inputs.m}}", 1),
         ] {
             let found = loosening(provider, args);
