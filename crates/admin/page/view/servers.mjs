@@ -83,7 +83,10 @@ async function signIn(name) {
   const tab = window.open('about:blank');
   try {
     const { address } = await post('/servers' + path(name, 'login'));
-    if (tab) tab.location = address;
+    if (tab) {
+      tab.opener = null; // The page of others must not steer this one.
+      tab.location = address;
+    }
   } catch (error) {
     tab?.close();
     throw error;
@@ -104,7 +107,7 @@ function One({ server, look }) {
         ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}' and all decisions about it?`}
           work=${async () => { await remove('/servers' + path(server.name)); go('servers'); }} />`}
       </div></div>
-    ${server.state === 'needs_login' && html`<p class="notice warn">It needs a sign-in. Run this on the machine of the gate:</p><${Command} text=${server.login?.command ?? `countersign upstream login ${server.name}`} />`}
+    ${server.state === 'needs_login' && html`<p class="notice warn">It needs a sign-in: use the button, or run this on the machine of the gate:</p><${Command} text=${server.login?.command ?? `countersign upstream login ${server.name}`} />`}
     ${server.error && html`<p class="notice bad"><${Shown} text=${server.error} max=${2000} /></p>`}
     ${(server.warnings ?? []).map((warning) => html`<p class="notice warn"><${Shown} text=${warning.text} max=${1000} /></p>`)}
     <dl class="facts">

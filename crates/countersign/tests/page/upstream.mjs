@@ -10,7 +10,7 @@ await scenario(async ({ page, context }) => {
 
   await signIn(page);
   await page.getByRole('link', { name: 'Servers' }).first().click();
-  await page.getByText('needs login').first().waitFor();
+  await page.getByText('needs a sign-in').first().waitFor();
   const [opened] = await Promise.all([
     context.waitForEvent('page'),
     page.getByRole('button', { name: 'Sign in' }).first().click(),
