@@ -54,7 +54,8 @@ impl Encoder {
             projection: shaped(tensors.matrix("out", None)?, "out", [DIMENSIONS, WIDTH])?,
         };
         let rank = encoder.tokens.columns;
-        let fits = encoder.lift.rows() == WIDTH && encoder.lift.columns == rank && rank % 16 == 0;
+        let fits =
+            encoder.lift.rows() == WIDTH && encoder.lift.columns == rank && rank.is_multiple_of(16);
         if fits { Ok(encoder) } else { Err(ModelFault::Tensor("token.up".to_owned())) }
     }
 
@@ -166,7 +167,9 @@ fn attend(queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
 
 /// Returns the matrix if it has this shape and the kernel can multiply it.
 fn shaped(matrix: Matrix, name: &str, shape: [usize; 2]) -> Result<Matrix, ModelFault> {
-    let fits = [matrix.rows(), matrix.columns] == shape && shape[0] % 2 == 0 && shape[1] % 16 == 0;
+    let fits = [matrix.rows(), matrix.columns] == shape
+        && shape[0].is_multiple_of(2)
+        && shape[1].is_multiple_of(16);
     if fits { Ok(matrix) } else { Err(ModelFault::Tensor(name.to_owned())) }
 }
 

@@ -36,7 +36,7 @@ pub struct ConfigState {
 /// The search by meaning.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct SearchState {
-    /// Whether it is switched on, and the processor is fast enough for it.
+    /// True if it is switched on, and the processor is fast enough for it.
     pub learned: bool,
     /// Tools that can be found by their text.
     pub tools: usize,

@@ -22,6 +22,9 @@ const TYPO_WEIGHT: f32 = 0.5;
 /// Words of a query that are compared with the whole vocabulary.
 const TYPO_WORDS_MAX: usize = 8;
 
+/// The shortest stem that is compared.
+const TYPO_BYTES_MIN: usize = 5;
+
 /// Terms that may match one word; the nearest are used.
 const KIN_MAX: usize = 8;
 
@@ -90,7 +93,8 @@ impl Plan {
     /// Adds the terms that the word may be a misspelling of.
     fn add_typos(&mut self, index: &Index, word: &Word) {
         let is_compared = word.form == Form::Part && self.ends.len() < TYPO_WORDS_MAX;
-        if !is_compared || !has_kin(&word.stem) {
+        // One letter of a short word makes another word.
+        if !is_compared || !has_kin(&word.stem) || word.stem.len() < TYPO_BYTES_MIN {
             return;
         }
         for term in 0..index.terms.len() as u32 {

@@ -1,13 +1,12 @@
 //! The signed assertion of a client (RFC 7523): a JWT with ES256 or RS256.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
 };
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use jiff::Timestamp;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::json;
@@ -15,7 +14,7 @@ use serde_json::json;
 use super::error::AuthorizationError;
 
 /// The lifetime of an assertion; it is used at once.
-const LIFETIME_S: u64 = 300;
+const LIFETIME_S: i64 = 300;
 
 pub(super) fn assertion(
     client: &str,
@@ -25,7 +24,7 @@ pub(super) fn assertion(
     let unfit = AuthorizationError::Key("the private key is not PKCS#8 in PEM");
     let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).map_err(|_| unfit.clone())?;
     let der = key.secret_pkcs8_der();
-    let issued = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let issued = Timestamp::now().as_second();
     let claims = json!({
         "iss": client, "sub": client, "aud": audience, "iat": issued,
         "exp": issued + LIFETIME_S, "jti": super::login::random()?,

@@ -55,7 +55,7 @@ async fn prompts_find_the_right_tool_of_official_servers() {
     }
     let learned = json!({"search": {"learned": true}});
     let gate = servers::gate_with(servers::official, learned).await;
-    if !is_learned(&gate, 52).await {
+    if !is_learned(&gate, 51).await {
         return testkit::run::skipped("this processor computes no vectors");
     }
     let client = gate.http().await;

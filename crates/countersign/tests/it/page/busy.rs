@@ -48,7 +48,7 @@ fn frame(number: usize, now: Timestamp) -> Value {
     let left = i64::try_from(RECORDS - number).unwrap() * PERIOD.as_secs() / 5_000;
     let file = format!(
         "/srv/shop/{}",
-        FILES[(number * 7 + number / 12) % if number % 3 == 0 { 10 } else { 4 }]
+        FILES[(number * 7 + number / 12) % if number.is_multiple_of(3) { 10 } else { 4 }]
     );
     let before = "fn main() {\n    run();\n}\n";
     let (tool, input) = match number % 11 {
@@ -64,14 +64,14 @@ fn frame(number: usize, now: Timestamp) -> Value {
         "v": "1", "ts_emit": (now - SignedDuration::from_secs(left)).to_string(),
         "session_id": format!("session-{:08x}", 0x1a2b_3c4d_usize + agent * 7_919_191),
         "channel": PROGRAMS[agent % 6], "tool": {"name": tool}, "input": input,
-        "decision": if number % 41 == 0 { "denied" } else { "allowed" },
+        "decision": if number.is_multiple_of(41) { "denied" } else { "allowed" },
         "output": {"content": [{"type": "text", "text": before}]},
     });
     if tool != "Bash" {
         frame["target_system"] = "filesystem".into();
         frame["target_resource"] = file.into();
     }
-    if number % 53 == 0 {
+    if number.is_multiple_of(53) {
         frame["error"] = "no such file or directory (os error 2)".into();
     }
     frame
