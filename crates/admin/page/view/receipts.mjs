@@ -71,7 +71,7 @@ function Standing({ chains, keep }) {
     <p>${isBusy && !verdict ? 'Checking the ledger…' : !verdict ? 'The ledger has not been checked in this browser.'
       : verdict.isValid ? html`<strong class="good-text">✓ The ledger is intact.</strong> ${plural(verdict.receipts, 'receipt')} in ${plural(verdict.chains, 'chain')}, checked <${Ago} time=${verdict.at} />.`
         : html`<strong class="bad-text">✕ The ledger is broken.</strong> Checked <${Ago} time=${verdict.at} />.`}</p>
-    <div class="buttons"><button disabled=${isBusy} aria-label="Verify all chains" onClick=${() => check(true)}>${isBusy ? 'Verifying…' : 'Verify all'}</button><${Head} /></div></div>
+    <div class="buttons"><button disabled=${isBusy} aria-label=${isBusy ? 'Verifying…' : 'Verify all chains'} onClick=${() => check(true)}>${isBusy ? 'Verifying…' : 'Verify all'}</button><${Head} /></div></div>
     <${Fault} error=${error} /></section>`;
 }
 
@@ -137,7 +137,7 @@ function Copies({ copies, found, keep }) {
 function Verify({ found, ask, keep, name, label = 'Verify' }) {
   const { isBusy, error, act } = useAction();
   const isWhole = found?.length > 0 && found.every((check) => check.valid);
-  return html`<div class="buttons verify"><button disabled=${isBusy} aria-label=${`Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : label}</button>
+  return html`<div class="buttons verify"><button disabled=${isBusy} aria-label=${isBusy ? `Verifying… ${name}` : `Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : label}</button>
     ${found && html`<span class=${isWhole ? 'good-text' : 'bad-text'}>${isWhole ? '✓ intact' : '✕ broken'}</span>`}
     <${Fault} error=${error} /></div>`;
 }
