@@ -37,7 +37,7 @@ function Matter({ record }) {
     ${more > 0 && html`<span class="faint">+${more}</span>`}</span>`;
 }
 
-// A list has no arguments, so the commands of the rows in sight are asked for, a few at a time.
+// Lists leave arguments out, so the commands of visible rows are fetched, a few at a time.
 const ASKED_MAX = 4;
 const KEPT_MAX = 1_000;
 const known = new Map();

@@ -1,5 +1,5 @@
-// Records that are asked for page by page, of which only those near the sight are kept: each can be
-// asked for again. New ones stand above them.
+// Records, fetched page by page. Only those near the visible part are kept, since any can be fetched
+// again. New ones are inserted above them.
 import { get, query } from '../api.mjs';
 
 const PAGE = 100;
@@ -69,8 +69,8 @@ export class Rows {
     return asked;
   }
 
-  // Whether a record belongs above all that were asked for. One that has changed further down, on a
-  // page that was not looked at, does not.
+  // True if a record belongs above all that were fetched. One that changed further down, on a page that
+  // was not fetched, does not.
   isNew(record) {
     return record.id > this.newest && fits(record, this.filters);
   }

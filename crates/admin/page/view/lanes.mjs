@@ -18,7 +18,7 @@ const TOUCHES_MAX = 100; // of a lane: the newest
 const LEFT = 176; // for the names of agents
 const ROW = 17;
 
-// The touches of a lane, and of the meetings that are told first even if they are older.
+// The touches of a lane, and those of the meetings at the top, which may be older.
 async function touchesOf(lane, start) {
   const values = { target_system: lane.system, target_resource: lane.resource, start_time: start, limit: TOUCHES_MAX };
   const { activities } = await get('/activity' + query(values));

@@ -16,7 +16,7 @@ async function waiting(servers) {
   return lists.flat();
 }
 
-// The servers that are asked: one in quarantine is approved as a whole, where it is shown.
+// The servers with items to review. One in quarantine is approved as a whole, on its own page.
 const asked = (servers, only) => servers.filter(({ name, pending, quarantined }) => pending > 0 && !quarantined && (!only || name === only));
 
 export function Reviews({ servers, only, look }) {

@@ -85,8 +85,8 @@ const AUTHORIZATION: &[&str] = &[
     "auth/client-credentials-jwt",
 ];
 
-/// The scenarios that revision 2026-07-28 adds. Its rules for authorization hold with the older
-/// protocol too, which the servers are told to speak here.
+/// The scenarios that revision 2026-07-28 adds. Its rules for authorization also hold with the older
+/// protocol, which the servers speak here.
 const LATER_AUTHORIZATION: &[&str] = &[
     "auth/resource-mismatch",
     "auth/offline-access-scope",

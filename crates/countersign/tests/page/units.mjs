@@ -119,7 +119,7 @@ const list = touches(lane, [record('3', 'claude', 'write', 40), record('2', 'cod
 const known = new Map(list.map((touch) => [touch.id, touch]));
 assert.equal(inWords(sentence(lane.meetings[0], known)), 'codex wrote it 31.0 s after claude read it; claude then wrote over it, 9.0 s later.');
 assert.equal(inWords(sentence(lane.meetings[1], known)), 'claude wrote it 9.0 s after codex wrote it, and may have written over it.');
-assert.equal(sentence(other.meetings[0], known), null, 'nothing is told of what is not at hand');
+assert.equal(sentence(other.meetings[0], known), null, 'no sentence about a record that is not loaded');
 const span = period([list]);
 const drawn = placed(list, span);
 assert.deepEqual(drawn.rows, ['claude', 'codex']);

@@ -434,7 +434,11 @@ impl Credentials for SignIn {
                 return Ok(ready);
             }
             if !self.held().is_loaded {
-                self.load().await?;
+                // Most servers need no token. One that does refuses the request, and then its
+                // caller learns that the grant cannot be read.
+                if self.load().await.is_err() {
+                    return Ok(None);
+                }
                 if let Some(ready) = self.ready() {
                     return Ok(ready);
                 }
@@ -469,3 +473,36 @@ pub(crate) async fn login_granted(sign_in: Option<&Arc<SignIn>>, is_awaited: boo
 
 /// The lifetime of a sign-in that somebody began.
 pub(crate) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
+
+#[cfg(test)]
+mod tests {
+    use domain::ledger::redaction::KnownSecrets;
+    use store::vault::Vault;
+
+    use super::*;
+
+    /// Most servers need no token, and a vault that cannot be read must not stop them.
+    #[tokio::test]
+    async fn a_damaged_vault_is_reported_only_by_a_server_that_wants_a_token() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("secrets")).unwrap();
+        std::fs::write(home.path().join("secrets/vault.json"), "{").unwrap();
+        let vault = Vault::of_home(home.path());
+        let target =
+            SignInTarget { url: "https://h/mcp".to_owned(), choice: ClientChoice::default() };
+        let sign_in = SignIn {
+            server: "h".into(),
+            oauth: OAuth::default(),
+            place: GrantPlace { vault, known: KnownSecrets::default(), name: "h".to_owned() },
+            target: ArcSwapOption::from_pointee(target),
+            held: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            needed: Notify::new(),
+        };
+        assert_eq!(sign_in.token().await, Ok(None));
+        let (challenge, is_insufficient, is_second) = (Challenge::default(), false, false);
+        let refusal = TokenRefusal { sent: None, is_insufficient, challenge, is_second };
+        let reason = sign_in.refused(refusal).await.unwrap_err();
+        assert!(reason.contains("damaged"), "{reason}");
+    }
+}

@@ -198,6 +198,9 @@ impl Outbound {
                 headers.insert(AUTHORIZATION, token.clone());
             }
             let response = self.send_once(method.clone(), headers.clone(), body.clone()).await?;
+            if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Ok(response);
+            }
             let challenge = Challenge::of(response.headers());
             let is_insufficient = match response.status() {
                 // Neither the standing stream nor the end of a session is worth a sign-in.
@@ -215,6 +218,9 @@ impl Outbound {
                 return Ok(response);
             }
             is_second = true;
+            if token.is_some() {
+                headers.remove(AUTHORIZATION);
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output::{self, note, plain};
 
-/// The interval at which the gate is asked whether somebody has entered the code.
+/// The pause between two checks whether somebody has entered the code.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The time that a person has.
@@ -131,8 +131,8 @@ async fn take(
     Html(page.await.unwrap_or_else(|_| told(Err("the sign-in has ended"))))
 }
 
-/// Listens on the port that was asked for, else on the one of the last sign-in, for which the gate is
-/// registered, else on any free one.
+/// Listens on the given port, or on that of the last sign-in, for which the gate is registered, or on
+/// any free one.
 async fn listen(asked: Option<u16>, known: Option<&str>) -> Result<(TcpListener, u16), Failure> {
     let known = known.and_then(redirect_port).filter(|_| asked.is_none());
     let failed = |port: u16, error: std::io::Error| {
