@@ -143,23 +143,26 @@ fn attend(queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
     let count = queries.len() / WIDTH;
     let mut mixed = vec![0.0; queries.len()];
     let mut shares = vec![0.0; count];
-    for head in (0..WIDTH).step_by(HEAD) {
+    for head in 0..WIDTH / HEAD {
+        let of = |row: usize| row * WIDTH + head * HEAD;
         for token in 0..count {
             let mut query = [0.0; HEAD];
-            for (value, given) in query.iter_mut().zip(&queries[token * WIDTH + head..]) {
-                *value = given / (HEAD as f32).sqrt();
+            query.copy_from_slice(&queries[of(token)..][..HEAD]);
+            for value in &mut query {
+                *value /= (HEAD as f32).sqrt();
             }
-            for (other, share) in shares.iter_mut().enumerate() {
-                *share = float::dot(&query, &keys[other * WIDTH + head..][..HEAD]);
+            for other in 0..count {
+                shares[other] = float::dot(&query, &keys[of(other)..][..HEAD]);
             }
             float::softmax(&mut shares);
             let mut sums = [0.0; HEAD];
-            for (other, share) in shares.iter().enumerate() {
-                for (sum, value) in sums.iter_mut().zip(&values[other * WIDTH + head..][..HEAD]) {
-                    *sum += share * value;
+            for other in 0..count {
+                let (share, values) = (shares[other], &values[of(other)..][..HEAD]);
+                for at in 0..HEAD {
+                    sums[at] += share * values[at];
                 }
             }
-            mixed[token * WIDTH + head..][..HEAD].copy_from_slice(&sums);
+            mixed[of(token)..][..HEAD].copy_from_slice(&sums);
         }
     }
     mixed
@@ -169,7 +172,8 @@ fn attend(queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
 fn shaped(matrix: Matrix, name: &str, shape: [usize; 2]) -> Result<Matrix, ModelFault> {
     let fits = [matrix.rows(), matrix.columns] == shape
         && shape[0].is_multiple_of(2)
-        && shape[1].is_multiple_of(16);
+        && shape[1].is_multiple_of(16)
+        && shape[1] <= kernel::COLUMNS_MAX;
     if fits { Ok(matrix) } else { Err(ModelFault::Tensor(name.to_owned())) }
 }
 

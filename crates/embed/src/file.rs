@@ -45,6 +45,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
+    #[inline]
     pub(crate) fn rows(&self) -> usize {
         self.scales.len()
     }

@@ -13,23 +13,29 @@ pub(crate) fn sum(values: &[f32]) -> f32 {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut lanes = [0.0; LANES];
     for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += value;
+        for lane in 0..LANES {
+            lanes[lane] += chunk[lane];
         }
     }
-    fold(lanes) + rest.iter().sum::<f32>()
+    let mut total = fold(lanes);
+    for value in rest {
+        total += value;
+    }
+    total
 }
 
+/// Returns the product of two rows of the same length, a multiple of eight.
 #[inline(always)]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let (a, b) = (a.as_chunks::<LANES>().0, b.as_chunks::<LANES>().0);
+    let b = &b[..a.len()];
     let mut lanes = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a * b;
+    for at in 0..a.len() {
+        for lane in 0..LANES {
+            lanes[lane] += a[at][lane] * b[at][lane];
         }
     }
-    fold(lanes) + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
+    fold(lanes)
 }
 
 #[inline(always)]
@@ -37,21 +43,24 @@ fn fold([a, b, c, d, e, f, g, h]: [f32; LANES]) -> f32 {
     ((a + e) + (b + f)) + ((c + g) + (d + h))
 }
 
-/// Returns the largest magnitude.
+/// Returns the largest magnitude in a row whose length is a multiple of eight.
 #[inline(always)]
 pub(crate) fn peak(values: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            let magnitude = value.abs();
-            *lane = if magnitude > *lane { magnitude } else { *lane };
+    for chunk in values.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            let magnitude = chunk[lane].abs();
+            lanes[lane] = if magnitude > lanes[lane] { magnitude } else { lanes[lane] };
         }
     }
-    lanes.iter().chain(rest).fold(0.0, |peak: f32, value| peak.max(value.abs()))
+    let mut peak = 0.0;
+    for lane in lanes {
+        peak = if lane > peak { lane } else { peak };
+    }
+    peak
 }
 
-/// Rounds `value`, whose magnitude is at most 127, to an integer.
+/// Rounds `value`, whose magnitude fits 16 bits, to an integer.
 #[inline(always)]
 pub(crate) fn rounded(value: f32) -> i16 {
     (value + ROUND).to_bits() as i16
@@ -80,7 +89,10 @@ fn exp(value: f32) -> f32 {
 /// Turns scores into shares that add up to one.
 #[inline(always)]
 pub(crate) fn softmax(scores: &mut [f32]) {
-    let top = scores.iter().fold(f32::MIN, |top, &score| if score > top { score } else { top });
+    let mut top = f32::MIN;
+    for &score in scores.iter() {
+        top = if score > top { score } else { top };
+    }
     for score in scores.iter_mut() {
         *score = exp(*score - top);
     }
@@ -116,17 +128,19 @@ impl Norm {
     #[inline(always)]
     pub(crate) fn add(&self, rows: &mut [f32], more: &[f32]) {
         let width = self.weight.len();
-        for (row, more) in rows.chunks_exact_mut(width).zip(more.chunks_exact(width)) {
-            for (value, more) in row.iter_mut().zip(more) {
-                *value += more;
+        let bias = &self.bias[..width];
+        for at in 0..rows.len() / width {
+            let (row, more) = (&mut rows[at * width..][..width], &more[at * width..][..width]);
+            for at in 0..width {
+                row[at] += more[at];
             }
             let mean = sum(row) / width as f32;
             for value in row.iter_mut() {
                 *value -= mean;
             }
             let deviation = (dot(row, row) / width as f32 + 1e-12).sqrt();
-            for ((value, weight), bias) in row.iter_mut().zip(&self.weight).zip(&self.bias) {
-                *value = *value / deviation * weight + bias;
+            for at in 0..width {
+                row[at] = row[at] / deviation * self.weight[at] + bias[at];
             }
         }
     }
@@ -156,7 +170,7 @@ mod tests {
 
     #[test]
     fn rounding_is_to_the_nearest_even_integer() {
-        for (value, expected) in [(0.4, 0), (0.5, 0), (1.5, 2), (-0.6, -1), (-127.0, -127)] {
+        for (value, expected) in [(0.4, 0), (0.5, 0), (1.5, 2), (-0.6, -1), (-8191.0, -8191)] {
             assert_eq!(rounded(value), expected, "{value}");
         }
     }

@@ -1,4 +1,4 @@
-//! Products of int8 matrices. Sums of integers are exact, so the vector instructions of every
+//! Products with int8 matrices. Sums of integers are exact, so the vector instructions of every
 //! processor give the same result.
 
 use fearless_simd::prelude::*;
@@ -11,8 +11,17 @@ use crate::float;
 const OUTPUTS: usize = 2;
 const INPUTS: usize = 4;
 
-/// Rows of numbers, rounded to int8 with one scale per row. They are held as 16 bits, which the
-/// instructions multiply.
+/// Rows of input that are multiplied with the whole matrix before the next ones: they stay in the
+/// nearest cache.
+const BLOCK: usize = 16;
+
+/// The largest magnitude of a rounded number. Larger ones could overflow a sum.
+const PEAK: f32 = 8191.0;
+
+/// The most columns of a matrix whose sums stay within 32 bits: 127 times `PEAK` times this.
+pub(crate) const COLUMNS_MAX: usize = 2048;
+
+/// Rows of numbers, rounded to 14 bits with one scale per row: the instructions multiply 16 bits.
 #[derive(Default)]
 pub(crate) struct Rounded {
     values: Vec<i16>,
@@ -21,7 +30,7 @@ pub(crate) struct Rounded {
 }
 
 impl Rounded {
-    /// Creates rows that are int8 already.
+    /// Creates rows of numbers that are int8 already.
     pub(crate) fn of_rows<'a>(rows: impl Iterator<Item = (&'a [u8], f32)>) -> Rounded {
         let mut all = Rounded::default();
         for (row, scale) in rows {
@@ -38,13 +47,14 @@ impl Rounded {
         self.columns = columns;
         self.values.clear();
         self.scales.clear();
-        for row in rows.chunks_exact(columns) {
-            let scale = float::peak(row).max(1e-9) / 127.0;
+        self.values.resize(rows.len(), 0);
+        for at in 0..rows.len() / columns {
+            let row = &rows[at * columns..][..columns];
+            let scale = float::peak(row).max(1e-9) / PEAK;
             let share = 1.0 / scale;
-            let start = self.values.len();
-            self.values.resize(start + columns, 0);
-            for (rounded, value) in self.values[start..].iter_mut().zip(row) {
-                *rounded = float::rounded(value * share);
+            let values = &mut self.values[at * columns..][..columns];
+            for at in 0..columns {
+                values[at] = float::rounded(row[at] * share);
             }
             self.scales.push(scale);
         }
@@ -53,76 +63,98 @@ impl Rounded {
     pub(crate) fn count(&self) -> usize {
         self.scales.len()
     }
-
-    fn row(&self, row: usize) -> &[i16] {
-        &self.values[row * self.columns..][..self.columns]
-    }
 }
 
 /// Multiplies each input row with a matrix and adds its bias. `outputs` gets one row per input.
 #[inline(always)]
 pub(crate) fn multiply<S: Simd>(simd: S, matrix: &Matrix, inputs: &Rounded, outputs: &mut [f32]) {
-    let (rows, count) = (matrix.rows(), inputs.count());
-    for row in (0..rows).step_by(OUTPUTS) {
-        let weights = [matrix.row(row), matrix.row(row + 1)];
-        let mut input = 0;
-        while input + INPUTS <= count {
-            let rows = [0, 1, 2, 3].map(|place| inputs.row(input + place));
-            let sums = tile(simd, weights, rows);
-            put(matrix, inputs, (row, input), &sums, outputs);
-            input += INPUTS;
-        }
-        while input < count {
-            let sums = tile(simd, weights, [inputs.row(input)]);
-            put(matrix, inputs, (row, input), &sums, outputs);
-            input += 1;
-        }
-    }
-}
-
-#[inline(always)]
-fn put<const T: usize>(
-    matrix: &Matrix,
-    inputs: &Rounded,
-    (row, input): (usize, usize),
-    sums: &[[i32; T]; OUTPUTS],
-    outputs: &mut [f32],
-) {
-    for (row, sums) in (row..).zip(sums) {
-        for (input, &sum) in (input..).zip(sums) {
-            let scale = matrix.scales[row] * inputs.scales[input];
-            outputs[input * matrix.rows() + row] = sum as f32 * scale + matrix.bias[row];
+    let columns = matrix.columns;
+    for (number, block) in inputs.values.chunks(BLOCK * columns).enumerate() {
+        let whole = block.len() / (INPUTS * columns) * INPUTS;
+        let (fours, rest) = block.split_at(whole * columns);
+        for (pair, weights) in matrix.weights.chunks_exact(OUTPUTS * columns).enumerate() {
+            let (first, second) = weights.split_at(columns);
+            let mut place = TilePlace { row: pair * OUTPUTS, input: number * BLOCK };
+            for four in fours.chunks_exact(INPUTS * columns) {
+                let (a, four) = four.split_at(columns);
+                let (b, four) = four.split_at(columns);
+                let (c, d) = four.split_at(columns);
+                let sums = tile(simd, [first, second], [a, b, c, d]);
+                place.put(matrix, inputs, sums, outputs);
+            }
+            for one in rest.chunks_exact(columns) {
+                let sums = tile(simd, [first, second], [one]);
+                place.put(matrix, inputs, sums, outputs);
+            }
         }
     }
 }
 
-/// Returns the products of some rows of weights and some rows of input. Rows have a multiple of 16
+/// The place of the next products: their first row of weights, and their first input.
+struct TilePlace {
+    row: usize,
+    input: usize,
+}
+
+impl TilePlace {
+    #[inline(always)]
+    fn put<const T: usize>(
+        &mut self,
+        matrix: &Matrix,
+        inputs: &Rounded,
+        sums: [[i32; OUTPUTS]; T],
+        outputs: &mut [f32],
+    ) {
+        let rows = matrix.scales.len();
+        let scales = &matrix.scales[self.row..][..OUTPUTS];
+        let bias = &matrix.bias[self.row..][..OUTPUTS];
+        for sums in sums {
+            let share = inputs.scales[self.input];
+            let outputs = &mut outputs[self.input * rows + self.row..][..OUTPUTS];
+            for at in 0..OUTPUTS {
+                outputs[at] = sums[at] as f32 * (scales[at] * share) + bias[at];
+            }
+            self.input += 1;
+        }
+    }
+}
+
+/// Returns the products of some rows of input with some rows of weights. Rows have a multiple of 16
 /// columns. Vector instructions are inlined into plain loops, but not into closures.
 #[inline(always)]
 fn tile<S: Simd, const T: usize>(
     simd: S,
     weights: [&[u8]; OUTPUTS],
     inputs: [&[i16]; T],
-) -> [[i32; T]; OUTPUTS] {
-    let columns = weights[0].len();
-    let mut sums = [[simd.splat_i32x8(0); T]; OUTPUTS];
-    let mut at = 0;
-    while at + 32 <= columns {
-        let (low_0, high_0) = widened(simd, &weights[0][at..at + 32]);
-        let (low_1, high_1) = widened(simd, &weights[1][at..at + 32]);
-        add(simd, &mut sums, [low_0, low_1], inputs, at);
-        add(simd, &mut sums, [high_0, high_1], inputs, at + 16);
-        at += 32;
+) -> [[i32; OUTPUTS]; T] {
+    let chunks = weights[0].len() / 32;
+    let (first, first_rest) = weights[0].as_chunks::<32>();
+    let (second, second_rest) = weights[1].as_chunks::<32>();
+    let (first, second) = (&first[..chunks], &second[..chunks]);
+    let mut rows: [&[[i16; 32]]; T] = [&[]; T];
+    for place in 0..T {
+        rows[place] = &inputs[place].as_chunks::<32>().0[..chunks];
     }
-    if at + 16 <= columns {
-        let row_0 = widened_half(simd, &weights[0][at..at + 16]);
-        let row_1 = widened_half(simd, &weights[1][at..at + 16]);
-        add(simd, &mut sums, [row_0, row_1], inputs, at);
+    let mut sums = [[simd.splat_i32x8(0); OUTPUTS]; T];
+    for at in 0..chunks {
+        let (low_0, high_0) = widened(simd, &first[at]);
+        let (low_1, high_1) = widened(simd, &second[at]);
+        for place in 0..T {
+            let (low, high) = rows[place][at].split_at(16);
+            add(simd, &mut sums[place], [low_0, low_1], low);
+            add(simd, &mut sums[place], [high_0, high_1], high);
+        }
     }
-    let mut products = [[0; T]; OUTPUTS];
-    for (products, sums) in products.iter_mut().zip(sums) {
-        for (product, sum) in products.iter_mut().zip(sums) {
-            *product = simd.reduce_sum_i32x8(sum);
+    if first_rest.len() == 16 {
+        let last = [widened_half(simd, first_rest), widened_half(simd, second_rest)];
+        for place in 0..T {
+            add(simd, &mut sums[place], last, &inputs[place][32 * chunks..][..16]);
+        }
+    }
+    let mut products = [[0; OUTPUTS]; T];
+    for place in 0..T {
+        for at in 0..OUTPUTS {
+            products[place][at] = simd.reduce_sum_i32x8(sums[place][at]);
         }
     }
     products
@@ -130,20 +162,15 @@ fn tile<S: Simd, const T: usize>(
 
 /// Adds the products of 16 columns.
 #[inline(always)]
-fn add<S: Simd, const T: usize>(
+fn add<S: Simd>(
     simd: S,
-    sums: &mut [[i32x8<S>; T]; OUTPUTS],
+    sums: &mut [i32x8<S>; OUTPUTS],
     weights: [i16x16<S>; OUTPUTS],
-    inputs: [&[i16]; T],
-    at: usize,
+    input: &[i16],
 ) {
-    for (place, input) in inputs.into_iter().enumerate() {
-        let input = i16x16::from_slice(simd, &input[at..at + 16]);
-        let product = simd.pairwise_dot_product_i16x16(weights[0], input);
-        sums[0][place] = simd.add_i32x8(sums[0][place], product);
-        let product = simd.pairwise_dot_product_i16x16(weights[1], input);
-        sums[1][place] = simd.add_i32x8(sums[1][place], product);
-    }
+    let input = i16x16::from_slice(simd, input);
+    sums[0] = simd.add_i32x8(sums[0], simd.pairwise_dot_product_i16x16(weights[0], input));
+    sums[1] = simd.add_i32x8(sums[1], simd.pairwise_dot_product_i16x16(weights[1], input));
 }
 
 #[inline(always)]
@@ -163,9 +190,11 @@ fn widened_half<S: Simd>(simd: S, weights: &[u8]) -> i16x16<S> {
 #[inline(always)]
 pub(crate) fn dot<S: Simd>(simd: S, wide: &[i16], values: &[i8]) -> i32 {
     let mut sums = simd.splat_i32x8(0);
-    for (wide, values) in wide.as_chunks::<32>().0.iter().zip(values.as_chunks::<32>().0) {
-        let (low, high) = simd.widen_i8x32(i8x32::from_slice(simd, values));
-        let (wide_low, wide_high) = wide.split_at(16);
+    let (wide, values) = (wide.as_chunks::<32>().0, values.as_chunks::<32>().0);
+    let values = &values[..wide.len()];
+    for at in 0..wide.len() {
+        let (low, high) = simd.widen_i8x32(i8x32::from_slice(simd, &values[at]));
+        let (wide_low, wide_high) = wide[at].split_at(16);
         let wide_low = i16x16::from_slice(simd, wide_low);
         sums = simd.add_i32x8(sums, simd.pairwise_dot_product_i16x16(low, wide_low));
         let wide_high = i16x16::from_slice(simd, wide_high);

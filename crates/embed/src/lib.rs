@@ -2,6 +2,11 @@
 //! says how near the texts are in meaning. The weights are part of the program; `MODEL.md` says how
 //! they were made. No I/O, and the same result on every machine.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator over two slices is not inlined into vector instructions"
+)]
+
 mod encoder;
 mod file;
 mod float;

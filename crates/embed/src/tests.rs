@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 
 /// Texts, their tokens, and the cosines of queries and tools by the reference implementation, which
-/// rounds where the product does (`training/pipeline/reference.py` with `act8`).
+/// rounds nothing but the weights (`training/pipeline/reference.py`).
 #[derive(Deserialize)]
 struct Reference {
     queries: Vec<String>,
@@ -58,7 +58,7 @@ fn cosines_are_those_of_the_reference() {
     let found = cosines(SearchModel::shipped(), &reference);
     let pairs = found.iter().flatten().zip(reference.cosines.iter().flatten());
     let worst = pairs.map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
-    assert!(worst < 1e-2, "{worst}");
+    assert!(worst < 4e-3, "{worst}");
 }
 
 #[test]
