@@ -31,6 +31,12 @@ const COMPACT_SERVERS: usize = 10;
 const QUERIES: usize = 1_000;
 const STARTS: usize = 50;
 
+/// Words that are one token of the search model each.
+const ONE_TOKEN_WORDS: &str = "find all large files in my home folder and then send a short list \
+                               of them to the whole team by mail before the end of the day so that \
+                               we can talk about it next week at the table with the new people who \
+                               came here";
+
 /// Long enough for freed memory to be returned.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -65,6 +71,7 @@ async fn measure() {
     println!("| figure | median | 90th percentile | target |\n|---|---|---|---|");
     retrieve().await;
     retrieve_locked().await;
+    retrieve_learned().await;
     for set in ["scale", "bfcl"] {
         compact(set).await;
     }
@@ -91,15 +98,18 @@ fn gate_with(
     more: impl Fn(usize, &mut Value),
 ) -> (Gate, Process) {
     let upstream = Process::role(&["upstream", set, &tools.to_string(), &servers.to_string()]);
-    let entries: Map<String, Value> = (0..servers)
-        .map(|number| {
-            let url = format!("http://{}/{number}", upstream.line);
-            let mut entry = json!({"url": url});
-            more(number, &mut entry);
-            (format!("server-{number}"), entry)
-        })
-        .collect();
-    (Gate::start(&Value::Object(entries)), upstream)
+    (Gate::start(&entries(&upstream, servers, more)), upstream)
+}
+
+/// Returns the config entries of the servers that an upstream plays.
+fn entries(upstream: &Process, servers: usize, more: impl Fn(usize, &mut Value)) -> Value {
+    let entry = |number: usize| {
+        let url = format!("http://{}/{number}", upstream.line);
+        let mut entry = json!({"url": url});
+        more(number, &mut entry);
+        (format!("server-{number}"), entry)
+    };
+    Value::Object((0..servers).map(entry).collect::<Map<_, _>>())
 }
 
 /// Waits until every server has listed its tools, and returns the time taken.
@@ -190,6 +200,50 @@ async fn retrieve_locked() {
     }
     print(&name("retrieve_tools with include_disabled"), "µs", &with, "500 µs");
     print(&name("retrieve_tools without"), "µs", &without, "");
+}
+
+/// Measures the search by meaning: the time until all vectors are made, and queries after it.
+async fn retrieve_learned() {
+    for (tools, servers) in [(COMPACT_TOOLS, COMPACT_SERVERS), (TOOLS, SERVERS)] {
+        let upstream =
+            Process::role(&["upstream", "scale", &tools.to_string(), &servers.to_string()]);
+        let gate = Gate::configured(&json!({"mcpServers": entries(&upstream, servers, |_, _| ())}));
+        let ready = Instant::now();
+        let made = made(&gate, ready, tools).await;
+        let name = |what: &str| format!("{what}, {tools} tools");
+        let target = if tools == COMPACT_TOOLS { "10 s" } else { "" };
+        print(&name("all vectors made after the ready line"), "s", &[made], target);
+        let mut http = Client::greet(&gate.address, "/mcp", &gate.token).await;
+        for (tokens, target) in [(16, "3 ms"), (32, "6 ms")] {
+            let mut times = Vec::new();
+            for start in 0..QUERIES / 4 {
+                // Each word is one token; two more mark the ends.
+                let words = ONE_TOKEN_WORDS.split(' ').cycle().skip(start).take(tokens - 2);
+                let query: Vec<&str> = words.collect();
+                let asked = search(&query.join(" "), "full");
+                times.push(timed_us(http.ask("tools/call", &asked)).await / 1e3);
+            }
+            let name = name(&format!("retrieve_tools by meaning over HTTP, {tokens} tokens"));
+            print(&name, "ms", &times, target);
+        }
+        let memory = memory_mb(gate.process.child.id(), "Rss");
+        print(&name("RSS with vectors, after the queries"), "MB", &[memory], "");
+    }
+}
+
+/// Waits until every tool has a vector, and returns the seconds taken.
+async fn made(gate: &Gate, since: Instant, tools: usize) -> f64 {
+    loop {
+        let mut command = Command::from(program(&gate.dir));
+        let status = command.args(["status", "-o", "json"]).output().await.expect("it runs");
+        let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+        let search = &status["status"]["search"];
+        assert!(search["learned"] != false, "this processor computes no vectors");
+        if search["vectors"] == tools {
+            return since.elapsed().as_secs_f64();
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 async fn timed_us<T>(answer: impl Future<Output = T>) -> f64 {

@@ -50,10 +50,15 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// Starts a gate that searches by words alone, so that no vectors are made meanwhile.
     pub(crate) fn start(servers: &Value) -> Gate {
+        Gate::configured(&json!({"mcpServers": servers, "search": {"learned": false}}))
+    }
+
+    pub(crate) fn configured(config: &Value) -> Gate {
         let dir = tempfile::tempdir().expect("a temporary folder");
+        let text = config.to_string();
         let config = dir.path().join("config.json");
-        let text = json!({"mcpServers": servers}).to_string();
         fs::write(&config, text).expect("the config can be written");
         let mut command = program(&dir);
         command.args(["serve", "--listen", "127.0.0.1:0", "-o", "json", "--config"]).arg(config);
