@@ -5,16 +5,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use admin::view::{ServerEntry, ServerList};
 use domain::config::{Config, Transport};
 use runner::agent::{AgentError, InstalledAgent, Isolation, Provider, Search};
 use serde::Serialize;
 use tokio::process::Command;
 
-use super::{connect, ledger};
+use super::{connect, ledger, status};
 use crate::cli::{Format, Locations};
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::output::progress::while_waiting;
 use crate::{folders, output, source};
 
 /// Less free space than this is a warning: the ledger must be able to grow.
@@ -67,14 +69,17 @@ pub(crate) async fn run(place: &Locations, format: Format) -> Result<(), Failure
     let mut findings = Vec::new();
     let config = check_config(place, &mut findings);
     findings.extend(check_home(home.path()));
-    let is_running = Control::running(Home::of(place)?).await?.is_some();
+    let control = Control::running(Home::of(place)?).await?;
     if let Some(config) = &config {
-        findings.push(check_port(config, is_running));
+        findings.push(check_port(config, control.is_some()));
         findings.extend(check_servers(config).await);
     }
+    if let Some(control) = &control {
+        findings.extend(check_states(control).await?);
+    }
     findings.extend(check_clients(home.path())?);
-    findings.extend(check_agents(&home).await);
-    findings.extend(check_ledger(home).await?);
+    findings.extend(while_waiting("trying out the agent programs", check_agents(&home)).await);
+    findings.extend(while_waiting("checking the ledger", check_ledger(home)).await?);
     output::print(format, &findings, |findings| screen(findings))?;
     let faults = findings.iter().filter(|finding| finding.health == Health::Fault).count();
     match faults {
@@ -202,6 +207,26 @@ async fn check_servers(config: &Config) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Reports the servers of the running gate that cannot be used.
+async fn check_states(control: &Control) -> Result<Vec<Finding>, Failure> {
+    let list: ServerList = output::read(&control.get("/api/v1/servers").await?)?;
+    let finding = |server: &ServerEntry| {
+        let ServerEntry { name, state, error, .. } = server;
+        let reason = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        let words = format!("{name}: {state}{reason}");
+        match state.as_str() {
+            "error" => Some(Finding::fault("server", words, status::cure(name, state)?)),
+            "quarantined" => Some(Finding::warning("server", words, status::cure(name, state)?)),
+            "needs_login" => {
+                let cure = format!("countersign upstream login {name}");
+                Some(Finding::warning("server", words, cure))
+            }
+            _ => None,
+        }
+    };
+    Ok(list.servers.iter().filter_map(finding).collect())
 }
 
 /// Asks a launcher for its version. Other programs are not started: they may do anything.

@@ -108,7 +108,8 @@ fn server_rows(servers: &[ServerEntry]) -> Vec<(&'static str, String)> {
     for server in others {
         let ServerEntry { name, state, error, .. } = server;
         let reason = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-        rows.push(("", format!("{name}: {state}{reason}{}", cure(name, state))));
+        let cure = cure(name, state).map(|cure| format!(": {cure}")).unwrap_or_default();
+        rows.push(("", format!("{name}: {state}{reason}{cure}")));
     }
     for ServerEntry { name, pending, .. } in servers {
         if let Some(count) = pending.filter(|count| *count > 0) {
@@ -121,12 +122,14 @@ fn server_rows(servers: &[ServerEntry]) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn cure(name: &str, state: &str) -> String {
+/// Returns the command that helps with a server in this state. For a missing sign-in, the server's
+/// error names it.
+pub(super) fn cure(name: &str, state: &str) -> Option<String> {
     match state {
-        "quarantined" => format!(": countersign upstream review {name}"),
-        "disabled" => format!(": countersign upstream enable {name}"),
-        "error" => format!(": countersign upstream logs {name}"),
-        _ => String::new(),
+        "quarantined" => Some(format!("countersign upstream review {name}")),
+        "disabled" => Some(format!("countersign upstream enable {name}")),
+        "error" => Some(format!("countersign upstream logs {name}")),
+        _ => None,
     }
 }
 

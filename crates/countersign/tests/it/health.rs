@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::client::two_keys;
 use testkit::gate::Gate;
 use testkit::program::{program, run, stderr, stdout};
+use testkit::upstream::scripted;
 
 fn tools() -> Value {
     json!([{"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}])
@@ -74,6 +75,24 @@ async fn doctor_finds_no_fault_with_a_gate_that_works() {
             Some("ok"),
             "{check}: {findings:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn doctor_reports_the_servers_of_the_running_gate_that_cannot_be_used() {
+    let servers = |dir: &Path| {
+        let mut new = scripted(dir, "new", &tools());
+        new["quarantined"] = true.into();
+        json!({"new": new, "broken": {"command": "false"}})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    gate.server_when("broken", |server| server["state"] == "error").await;
+    gate.server_when("new", |server| server["state"] == "quarantined").await;
+    let config = gate.config_file();
+    let output = doctor(gate.dir.path(), &["--config", config.to_str().unwrap()]).await;
+    let screen = stdout(&output);
+    for words in ["countersign upstream logs broken", "countersign upstream review new"] {
+        assert!(screen.contains(words), "{words}: {screen}");
     }
 }
 
