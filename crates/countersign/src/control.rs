@@ -16,6 +16,7 @@ use domain::Caller;
 use gateway::plan::Reach;
 use gateway::{GateSettings, Gateway};
 use http_body_util::BodyExt;
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde_json::Value;
@@ -338,6 +339,39 @@ async fn send(home: &Home, request: Request<Body>) -> Result<Response, Failure> 
     tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(lost)?;
     Ok(response.map(Body::new))
+}
+
+/// The result of asking the running gate for another protocol.
+pub(crate) enum Upgrade {
+    Done(TokioIo<Upgraded>),
+    Refused(Answer),
+}
+
+/// Turns a connection to the gate that runs in a home into one of another protocol.
+pub(crate) async fn upgrade(
+    home: &Home,
+    stream: UnixStream,
+    (path, protocol): (&str, &str),
+    token: Option<&Secret>,
+) -> Result<Upgrade, Failure> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+    tokio::spawn(connection.with_upgrades());
+    let mut request = Request::get(path);
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
+    }
+    let request = request
+        .header(header::HOST, "localhost")
+        .header(header::CONNECTION, "upgrade")
+        .header(header::UPGRADE, protocol)
+        .body(Body::empty())
+        .map_err(lost)?;
+    let response = answered(home, sender.send_request(request)).await?.map_err(lost)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Ok(Upgrade::Refused(whole(response).await?));
+    }
+    Ok(Upgrade::Done(TokioIo::new(hyper::upgrade::on(response).await.map_err(lost)?)))
 }
 
 /// The time within which a running gate answers a probe.

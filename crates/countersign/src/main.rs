@@ -9,6 +9,7 @@ mod exit;
 mod folders;
 mod home;
 mod listen;
+mod loan;
 mod logging;
 mod off_limits;
 mod output;

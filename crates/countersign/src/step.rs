@@ -40,7 +40,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::{self, PluginUse, Plugins};
 use crate::serve::bind_socket;
-use crate::{app, folders, workspace};
+use crate::{app, folders, loan, workspace};
 
 /// The maximum number of connections of one agent; the known agents open one each.
 const CONNECTIONS_MAX: usize = 16;
@@ -128,14 +128,14 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         home: &Home,
         config: Config,
         plugins: Plugins,
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
-        let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+        let store = loan::store(home, &config.ledger).await?;
         let servers = Servers::new(home, &store, app::Purpose::Work);
         let (home, opened) = (home.path().to_owned(), AtomicUsize::new(0));
         Ok(Steps { home, config, servers, plugins, store, tracer, opened })

@@ -9,6 +9,7 @@ mod doubts;
 mod error;
 mod keys;
 mod limits;
+mod loan;
 pub mod read;
 pub mod record;
 pub mod repair;
@@ -33,15 +34,17 @@ use tokio::sync::{oneshot, watch};
 
 pub use database::FILE;
 pub use error::StoreError;
+pub use loan::Lender;
 pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
 pub use record::{
-    CallEnd, CallStart, Entry, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
-    RecordAgent, RecordKind, RecordStatus, Word,
+    CallEnd, CallStart, Entry, EntryForm, EventOperator, OutsideSource, Payload, ReceiptAction,
+    ReceiptChoice, RecordAgent, RecordKind, RecordStatus, Word,
 };
 pub use upkeep::shares::ShareExcess;
 pub use vectors::{VectorFile, VectorKey};
 pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
+pub use write::message::CommitReply;
 pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
 use crate::database::lock::Lock;
@@ -49,6 +52,7 @@ use crate::database::{WRITERS, change, connection, schema};
 use crate::doubts::KEYS;
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
+use crate::loan::Loan;
 use crate::read::{Reader, copies};
 use crate::state::{OperatorState, decisions, keeping};
 use crate::upkeep::clock;
@@ -86,6 +90,8 @@ struct Inner {
     vault: Vault,
     key: Mutex<Arc<SigningKey>>,
     query_key: [u8; 32],
+    /// Set if another process writes.
+    loan: Option<Loan>,
     /// For measurements: entries are accepted and discarded.
     is_nowhere: bool,
 }
@@ -140,6 +146,7 @@ impl Store {
             vault: Vault::of_home(home),
             key: Mutex::new(key),
             query_key,
+            loan: None,
             is_nowhere: false,
         };
         Ok(Store { inner: Arc::new(inner) })
@@ -148,45 +155,27 @@ impl Store {
     /// Opens a ledger, or a copy of one, for reading only: nothing is created, migrated, recovered or
     /// written, and nothing can be appended. `home` is the folder with the keys.
     pub fn open_to_read(file: &Path, home: &Path) -> Result<Store, StoreError> {
-        let reader = Reader::open(file)?;
-        let inbox = Arc::new(Inbox::default());
-        inbox.close();
-        let inner = Inner {
-            home: home.to_owned(),
-            inbox,
-            writer: Arc::default(),
-            health: Arc::default(),
-            shares: Arc::default(),
-            on_failure: OnFailure::Refuse,
-            changes: watch::channel(0).1,
-            reader,
-            state: OperatorState::to_read(file),
-            vault: Vault::of_home(home),
-            key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
-            query_key: keys::query::read(&home.join(KEYS)).unwrap_or_default(),
-            is_nowhere: false,
-        };
+        let inner = Inner::unwritten(home, Reader::open(file)?, OperatorState::to_read(file));
         Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// Opens the ledger of a home that another process writes: entries go to that one, and to a
+    /// writer of this process once it is gone.
+    pub fn borrow(home: &Path, rules: &domain::config::Ledger, lender: Box<dyn Lender>) -> Store {
+        let file = home.join(FILE);
+        let state = OperatorState::of_file(&file, rules.durability);
+        let mut inner = Inner::unwritten(home, Reader::live(&file), state);
+        inner.loan = Some(Loan::new(lender, home.to_owned(), rules.clone()));
+        Store { inner: Arc::new(inner) }
     }
 
     /// Returns a store that keeps nothing, to measure the cost of storage. Nothing else may use it.
     #[doc(hidden)]
     pub fn nowhere() -> Store {
-        let inner = Inner {
-            home: PathBuf::new(),
-            inbox: Arc::default(),
-            writer: Arc::default(),
-            health: Arc::default(),
-            shares: Arc::default(),
-            on_failure: OnFailure::QueueReads,
-            changes: watch::channel(0).1,
-            reader: Reader::live(Path::new("")),
-            state: OperatorState::in_memory(),
-            vault: Vault::of_home(Path::new("")),
-            key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
-            query_key: [0; 32],
-            is_nowhere: true,
-        };
+        let nothing = Path::new("");
+        let mut inner =
+            Inner::unwritten(nothing, Reader::live(nothing), OperatorState::in_memory());
+        inner.is_nowhere = true;
         Store { inner: Arc::new(inner) }
     }
 
@@ -196,6 +185,9 @@ impl Store {
     pub fn append(&self, entry: Entry) -> Commit {
         if self.inner.is_nowhere {
             return Commit::known(Ok(Safety::Committed));
+        }
+        if let Some(loan) = &self.inner.loan {
+            return loan.append(entry);
         }
         let inbox = &self.inner.inbox;
         let is_held = matches!(&entry, Entry::Started(started) if !started.changes_things());
@@ -219,7 +211,10 @@ impl Store {
 
     /// Refuses a call of this class if its record could not be kept.
     pub fn admits(&self, class: Class) -> Result<(), StoreError> {
-        self.inner.health.admits(class, self.inner.on_failure)
+        match &self.inner.loan {
+            Some(loan) => loan.admits(class),
+            None => self.inner.health.admits(class, self.inner.on_failure),
+        }
     }
 
     /// Makes these the home's rules of retention, for this process and all others. Without any,
@@ -236,11 +231,17 @@ impl Store {
     }
 
     pub fn ledger(&self) -> LedgerHealth {
-        self.inner.health.now()
+        match &self.inner.loan {
+            Some(loan) => loan.health(),
+            None => self.inner.health.now(),
+        }
     }
 
     /// Waits until everything appended so far can be read back, or cannot be written at all.
     pub async fn settled(&self) {
+        if let Some(loan) = &self.inner.loan {
+            return loan.settled().await;
+        }
         let (done, settled) = oneshot::channel();
         if !self.inner.is_nowhere && self.inner.inbox.send(Message::Settle(done)).is_ok() {
             let _ = settled.await;
@@ -329,11 +330,38 @@ impl Store {
     /// Ends the chain; nothing can be appended afterwards.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.inner.state.rest();
+        if let Some(loan) = &self.inner.loan {
+            return loan.close().await;
+        }
         let (done, closed) = oneshot::channel();
         if self.inner.is_nowhere || self.inner.inbox.send(Message::Close(done)).is_err() {
             return Ok(());
         }
         closed.await.unwrap_or(Ok(()))
+    }
+}
+
+impl Inner {
+    /// Returns a ledger without a writer.
+    fn unwritten(home: &Path, reader: Reader, state: OperatorState) -> Inner {
+        let inbox = Arc::new(Inbox::default());
+        inbox.close();
+        Inner {
+            home: home.to_owned(),
+            inbox,
+            writer: Arc::default(),
+            health: Arc::default(),
+            shares: Arc::default(),
+            on_failure: OnFailure::Refuse,
+            changes: watch::channel(0).1,
+            reader,
+            state,
+            vault: Vault::of_home(home),
+            key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
+            query_key: keys::query::read(&home.join(KEYS)).unwrap_or_default(),
+            loan: None,
+            is_nowhere: false,
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The record of a call: its start and its end. The serialized form is the journal's own, read back
 //! only after a crash.
 
+mod form;
 mod redaction;
 pub mod run;
 mod stored;
 
+pub use form::EntryForm;
 pub use redaction::TARGET_OMITTED;
 
 use std::borrow::Cow;
@@ -261,11 +263,11 @@ impl CallEnd {
     }
 
     /// Returns the end of a call whose process died.
-    pub(crate) fn interrupted(call: &CallStart) -> CallEnd {
+    pub fn interrupted(call: &str) -> CallEnd {
         CallEnd {
             status: RecordStatus::Interrupted,
             error_message: Some("the gate's process ended before the call did".to_owned()),
-            ..CallEnd::at_once(call.id.clone())
+            ..CallEnd::at_once(call.to_owned())
         }
     }
 }

@@ -11,6 +11,7 @@ mod store {
     mod faults;
     mod keys;
     mod load;
+    mod loans;
     mod losses;
     mod retention;
     mod runs;

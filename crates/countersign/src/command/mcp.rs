@@ -3,20 +3,18 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::http::StatusCode;
 use domain::Caller;
 use gateway::events::Events;
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, AGENT_TOKEN, Purpose};
 use crate::cli::{Locations, Mcp};
-use crate::control::{self, LINES_PATH, LINES_PROTOCOL, with_query};
+use crate::control::{self, LINES_PATH, LINES_PROTOCOL, Upgrade, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::{StopSignal, take_spool};
@@ -32,40 +30,24 @@ pub(crate) async fn run(place: &Locations, args: Mcp) -> Result<(), Failure> {
 }
 
 async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failure> {
-    let lost = |error: &dyn std::fmt::Display| {
-        Failure::system(format!("the connection to the running gate failed: {error}"))
-    };
     // Without a file the gate says what is wrong; a new token would be unknown to it.
     let token = home.existing_agent_token()?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| lost(&error))?;
-    tokio::spawn(connection.with_upgrades());
     let named = name(&args);
     let all = args.all.then(|| "true".to_owned());
     let query = [("server", args.server), ("all", all), ("profile", args.profile)];
     let path = with_query(LINES_PATH, &query);
-    let mut request = Request::get(path);
-    if let Some(token) = token {
-        request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
+    let upgrade = control::upgrade(home, stream, (&path, LINES_PROTOCOL), token.as_ref()).await?;
+    match upgrade {
+        Upgrade::Done(connection) => {
+            let (from_gate, to_gate) = tokio::io::split(connection);
+            copy(from_gate, to_gate).await
+        }
+        Upgrade::Refused(answer) => {
+            let is_missing = answer.status == StatusCode::NOT_FOUND;
+            let named = if is_missing { named } else { String::new() };
+            Err(Failure::input(format!("{}{named}", control::words(&answer))))
+        }
     }
-    let request = request
-        .header(header::HOST, "localhost")
-        .header(header::CONNECTION, "upgrade")
-        .header(header::UPGRADE, LINES_PROTOCOL)
-        .body(Body::empty())
-        .map_err(|error| lost(&error))?;
-    let answer = control::answered(home, sender.send_request(request)).await?;
-    let response = answer.map_err(|error| lost(&error))?;
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let answer = control::whole(response).await?;
-        let is_missing = answer.status == StatusCode::NOT_FOUND;
-        let named = if is_missing { named } else { String::new() };
-        return Err(Failure::input(format!("{}{named}", control::words(&answer))));
-    }
-    let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
-    let (from_gate, to_gate) = tokio::io::split(TokioIo::new(upgraded));
-    copy(from_gate, to_gate).await
 }
 
 /// Copies between our stdio and a gate, until either side has ended.

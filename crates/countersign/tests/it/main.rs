@@ -35,6 +35,7 @@ mod ledger_faults;
 mod ledger_losses;
 mod linked;
 mod lists;
+mod loans;
 mod locks;
 mod manners;
 mod matrix;

@@ -52,7 +52,7 @@ mod tests {
             let issuance =
                 Issuance { chain_id: "chain", key: &key, end: &mut end, preceding: None };
             let link =
-                compose::call(issuance, &call, &CallEnd::interrupted(&call), &timestamp::now());
+                compose::call(issuance, &call, &CallEnd::interrupted(&call.id), &timestamp::now());
             let columns = &link.columns;
             let text: serde_json::Value = serde_json::from_str(link.body.text()).unwrap();
             let subject = &text["credentialSubject"];

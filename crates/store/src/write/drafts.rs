@@ -211,14 +211,14 @@ impl Drafts {
         let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
         let held = self.order.drain(..).filter(|start| self.held.contains(&*start.call.id));
         for HeldStart { call, .. } in held {
-            let ended = Arc::new(CallEnd::interrupted(&call));
+            let ended = Arc::new(CallEnd::interrupted(&call.id));
             drafts.push(Draft { call, part: DraftPart::Whole(ended), reply: None });
         }
         self.held.clear();
         let mut running: Vec<_> = self.running.drain().collect();
         running.sort_by_key(|(CallById(call), _)| call.at);
         for (CallById(call), start) in running {
-            let ended = Arc::new(CallEnd::interrupted(&call));
+            let ended = Arc::new(CallEnd::interrupted(&call.id));
             drafts.push(Draft { call, part: DraftPart::End(start, ended), reply: None });
         }
         drafts

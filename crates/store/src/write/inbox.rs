@@ -152,7 +152,7 @@ mod tests {
         for _ in 0..INBOX_MAX {
             inbox.send(append(Entry::Started(Box::new(call.clone())))).unwrap();
         }
-        let (start, end) = (Box::new(call.clone()), Box::new(CallEnd::interrupted(&call)));
+        let (start, end) = (Box::new(call.clone()), Box::new(CallEnd::interrupted(&call.id)));
         assert_eq!(inbox.send(append(Entry::Started(start.clone()))), Err(InboxError::Full));
         assert_eq!(inbox.send(append(Entry::Whole(start, end.clone()))), Err(InboxError::Full));
         inbox.send(append(Entry::Ended(end))).unwrap();

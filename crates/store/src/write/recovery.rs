@@ -330,7 +330,7 @@ fn end_calls(
     let mut rows = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
     let mut interrupt = |entry, call: Arc<crate::CallStart>| {
-        let ended = CallEnd::interrupted(&call);
+        let ended = CallEnd::interrupted(&call.id);
         let issuance = chain.issuance(end);
         let mut row =
             JournalRow::of_link(compose::call(issuance, &call, &ended, &timestamp::now()));

@@ -143,7 +143,8 @@ impl Showing {
                     None => break,
                 },
                 Ok(()) = changes.changed() => self.calls().await,
-                _ = ticks.tick() => {}
+                // The ledger may be written by another process.
+                _ = ticks.tick() => self.calls().await,
             }
             let now = self.start.elapsed();
             if drawn.is_none_or(|last| now.saturating_sub(last) >= APART) {

@@ -19,7 +19,7 @@ const CALL_BYTES: usize = 60_000;
 
 fn leave_call(writer: &Writer, number: usize) {
     let call = CallStart { id: format!("call-{number}"), ..started() };
-    let mut ended = CallEnd::interrupted(&call);
+    let mut ended = CallEnd::interrupted(&call.id);
     ended.response = Payload { kept: Some("x".repeat(CALL_BYTES)), ..Payload::default() };
     let entry = Entry::Whole(Box::new(call), Box::new(ended));
     writer.inbox.leave(Message::Append(Submission { entry, reply: None })).unwrap();

@@ -1,0 +1,38 @@
+//! The ledger on loan: while `serve` runs, `run` lets it keep its records, so that one process writes
+//! the ledger and its page shows the run live. Both talk over an upgraded connection on
+//! `control.sock`, in lines of JSON.
+
+mod borrower;
+mod lender;
+
+pub(crate) use borrower::store;
+pub(crate) use lender::lend;
+
+use serde::{Deserialize, Serialize};
+use store::EntryForm;
+
+/// The path at which a connection on `control.sock` becomes a loan.
+pub(crate) const LOAN_PATH: &str = "/ledger/loan";
+pub(crate) const LOAN_PROTOCOL: &str = "ledger-loan";
+
+/// A line of the borrower.
+#[derive(Serialize, Deserialize)]
+struct LoanRequest {
+    number: u64,
+    /// The entry to append. Without one, the answer comes when everything so far can be read.
+    entry: Option<EntryForm>,
+}
+
+/// A line of the lender.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LoanAnswer {
+    /// The entry will survive the process being killed.
+    Committed(u64),
+    /// The entry is in memory.
+    Queued(u64),
+    Failed(u64, String),
+    Settled(u64),
+    /// The lender is about to end: running calls may end there, new ones are not taken.
+    Closing,
+}
