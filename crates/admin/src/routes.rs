@@ -218,10 +218,12 @@ routes! {
                 .refuses(LOGIN),
         GET "/api/v1/servers/{name}/login" server::login::show =>
             of_server("Reports how far the last sign-in to a server is")
+                .queries::<server::login::LoginQuery>()
                 .gives::<view::ServerLogin>("The sign-in")
                 .refuses(LOOKUP),
         POST "/api/v1/servers/{name}/logout" server::login::leave =>
             of_server("Signs out of a server: revokes and forgets its tokens")
+                .optional_body::<view::LogoutRequest>()
                 .gives::<view::ServerEntry>("The server")
                 .refuses(&[
                     Code::NotFound,

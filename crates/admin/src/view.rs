@@ -45,9 +45,10 @@ pub use receipt::{
 pub use run::{AgentText, RunEntry, RunPage, StepCall, StepEntry};
 pub use server::{
     ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, InstructionsItem, ItemChoice,
-    LoginRequest, LoginResponse, NamedItem, NewServer, NewServerOAuth, RemovedServer,
-    RestartingServer, ReviewItem, ServerApproval, ServerEntry, ServerItems, ServerList, ServerLog,
-    ServerLogin, ServerReviewEntry, ServerWarning, TextWarning,
+    LoginRequest, LoginResponse, LogoutRequest, NamedItem, NewServer, NewServerOAuth,
+    RemovedServer, RestartingServer, ReviewItem, ServerApproval, ServerEntry, ServerItems,
+    ServerList, ServerLog, ServerLogin, ServerReviewEntry, ServerWarning, TextWarning,
+    TokenLoginEntry,
 };
 pub use status::{
     AnchorState, ConfigState, GateStatus, LedgerState, Liveness, Readiness, SearchState,

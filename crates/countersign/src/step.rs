@@ -55,6 +55,10 @@ const STDERR_LINES_MAX: usize = 5;
 const SERVER: &str = "server";
 const PLUGIN: &str = "plugin";
 
+/// The reason that a step cannot use a server that each agent token signs in to for itself.
+const PER_TOKEN: &str = "its 'login' is \"per_token\", and a step has no agent token; name a server \
+                         with 'login' \"shared\"";
+
 /// The file in a step's folder that `mcp-serve` reads.
 const FILE: &str = "step.json";
 
@@ -266,6 +270,9 @@ async fn all_up(gateway: &Gateway, wanted: &GateRequest) -> Result<(), Refusal> 
     let catalog = gateway.catalog();
     named.iter().try_for_each(|(kind, name)| permitted(&catalog, kind, name))?;
     let names: Vec<&str> = named.iter().map(|(_, name)| *name).collect();
+    if let Some(name) = names.iter().find(|name| gateway.has_login_per_token(name)) {
+        return Err(unusable(name, PER_TOKEN));
+    }
     gateway.settled_among(&names, gateway.settings().connect_timeout).await;
     let catalog = gateway.catalog();
     for (kind, name) in named {

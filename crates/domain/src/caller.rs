@@ -19,6 +19,8 @@ pub use scope::Scope;
 pub struct Caller {
     /// The name of the presented token.
     pub token: Arc<str>,
+    /// Identifies an agent's token; `None` for the operator and for steps of a run.
+    pub token_id: Option<TokenId>,
     pub role: Role,
     /// The servers allowed by both the token and the profile. `All` is a caller without a profile,
     /// for whom nothing is hidden.
@@ -29,6 +31,11 @@ pub struct Caller {
     pub surfaces: Surfaces,
     pub profile: ProfileRule,
 }
+
+/// The hash of an agent's token. It tells tokens of the same name apart: a name is free again once its
+/// token is revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenId(pub [u8; 32]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -72,6 +79,12 @@ impl Caller {
         Caller::unrestricted(token, Role::Agent)
     }
 
+    /// Returns the same caller as the holder of this token.
+    #[must_use]
+    pub fn with_token(self, id: TokenId) -> Caller {
+        Caller { token_id: Some(id), ..self }
+    }
+
     /// Returns the holder of a token with this scope. `profile` is the configured profile that the
     /// scope names. If it is absent or was defined by a folder's file, nothing is visible.
     pub fn from_scope(token: &str, scope: &Scope, profile: Option<Arc<Profile>>) -> Caller {
@@ -99,6 +112,7 @@ impl Caller {
     fn unrestricted(token: &str, role: Role) -> Caller {
         Caller {
             token: token.into(),
+            token_id: None,
             role,
             servers: Servers::All,
             operations: Operations::ALL,

@@ -38,7 +38,7 @@ pub use section::{
     PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry,
     TlsFiles, WorkspaceConfig,
 };
-pub use server::{AutoApprove, ServerConfig, ServerOrigin, Sharing, Start, Transport};
+pub use server::{AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start, Transport};
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};
 pub use tool_rules::ToolRules;
 pub use top::{Config, ParsedConfig};

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::caller::{Profile, Role, Scope};
+use domain::caller::{Profile, Role, Scope, TokenId};
 use domain::{Caller, Code, Refusal};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -55,9 +55,14 @@ impl Tokens {
     /// Adds a token made at the first start, in place of an earlier one of this name. It is never
     /// revoked, but an agent's can be switched off.
     pub fn know(&self, token: &str, caller: Caller) {
+        let hash = digest(token);
+        let caller = match caller.role {
+            Role::Admin => caller,
+            Role::Agent => caller.with_token(TokenId(hash)),
+        };
         let mut first = self.first.write().unwrap_or_else(PoisonError::into_inner);
         first.retain(|(_, known)| known.token != caller.token);
-        first.push((digest(token), Arc::new(caller)));
+        first.push((hash, Arc::new(caller)));
     }
 
     /// Replaces all issued tokens. A token whose scope cannot be parsed grants nothing.
@@ -111,12 +116,31 @@ impl Tokens {
     }
 
     /// Returns the caller's current permissions, which may be narrower than when its session began;
-    /// `None` if the token is no longer valid.
+    /// `None` if the token is no longer valid, even if another has its name.
     pub(crate) fn now(&self, caller: &Arc<Caller>) -> Option<Arc<Caller>> {
         match self.made.load().by_name.get(&*caller.token) {
-            Some(token) => token.as_ref()?.valid(),
+            Some(token) => {
+                let is_same = |now: &Arc<Caller>| {
+                    caller.token_id.is_none() || now.token_id == caller.token_id
+                };
+                token.as_ref()?.valid().filter(is_same)
+            }
             None => Some(caller.clone()),
         }
+    }
+
+    /// Returns the holder of the agent token of this name, if it is valid.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Caller>> {
+        self.made.load().by_name.get(name)?.as_ref()?.valid()
+    }
+
+    /// Returns the holders of all valid agent tokens, in the order of their names.
+    pub(crate) fn agents(&self) -> Vec<Arc<Caller>> {
+        let made = self.made.load();
+        let valid = made.by_name.values().flatten().filter_map(|token| token.valid());
+        let mut agents: Vec<Arc<Caller>> = valid.collect();
+        agents.sort_by(|one, other| one.token.cmp(&other.token));
+        agents
     }
 
     /// Reports whether the token can end while the gate runs; the admin key cannot.
@@ -157,7 +181,8 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     };
     let scope = read.inspect_err(told).ok()?;
     let profile = scope.profile.as_ref().and_then(|name| profiles.get(name));
-    let caller = Arc::new(Caller::from_scope(&record.name, &scope, profile.cloned()));
+    let caller = Caller::from_scope(&record.name, &scope, profile.cloned());
+    let caller = Arc::new(caller.with_token(TokenId(record.hash)));
     Some(Arc::new(Token { hash: record.hash, caller, expires_at: record.expires_at }))
 }
 
@@ -246,6 +271,12 @@ mod tests {
         assert!(tokens.may_end(&good) && tokens.hash(&good).is_none());
         tokens.set(&[revoked, record("good", "e", None)], &GateSettings::default());
         assert!(tokens.lasts(&hash).is_none(), "another token has its name");
+        assert!(tokens.now(&good).is_none(), "and its sessions do not become those of the other");
+        let agents = tokens.agents();
+        let names: Vec<&str> = agents.iter().map(|agent| &*agent.token).collect();
+        assert_eq!(names, ["agent-token", "good"]);
+        let other = tokens.named("good").unwrap();
+        assert!(other.token_id.is_some() && other.token_id != good.token_id);
         assert!(tokens.now(&Arc::new(Caller::agent("agent-token"))).is_some());
     }
 

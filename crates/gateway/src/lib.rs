@@ -74,7 +74,7 @@ struct GatewayState {
     settings: Arc<ArcSwap<GateSettings>>,
     config_fault: ArcSwapOption<String>,
     store: Store,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     /// The latest plan of servers; locked while it is put into effect.
     plan: tokio::sync::Mutex<Plan>,
     /// The number of times agents asked for locked tools.
@@ -115,7 +115,7 @@ impl Gateway {
             config_fault: ArcSwapOption::empty(),
             query_key: *store.query_key(),
             store,
-            tokens: Tokens::default(),
+            tokens: Arc::default(),
             plan: tokio::sync::Mutex::default(),
             locked_asked: AtomicU64::new(0),
             metrics: Arc::default(),
@@ -142,6 +142,7 @@ impl Gateway {
         let context = upstream::Context {
             publisher,
             store: self.shared.store.clone(),
+            tokens: self.shared.tokens.clone(),
             settings: self.shared.settings.clone(),
             known: known.unwrap_or_default(),
             tracer: self.shared.tracer.clone(),

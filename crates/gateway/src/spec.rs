@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, ConfigTemplate, Environment, MissingValue, OAuth, ServerOrigin, Sharing,
-    Start, Transport, Withheld,
+    self, AutoApprove, ConfigTemplate, Environment, LoginScope, MissingValue, OAuth, ServerOrigin,
+    Sharing, Start, Transport, Withheld,
 };
 use domain::exposed::Names;
 use domain::policy::ServerRules;
@@ -112,12 +112,18 @@ pub struct ChildCommand {
 pub struct ConnectionOptions {
     pub start: Start,
     pub sharing: Sharing,
+    pub login: LoginScope,
     pub max_concurrent: Option<NonZeroU32>,
 }
 
 impl Default for ConnectionOptions {
     fn default() -> Self {
-        ConnectionOptions { start: Start::Eager, sharing: Sharing::Auto, max_concurrent: None }
+        ConnectionOptions {
+            start: Start::Eager,
+            sharing: Sharing::Auto,
+            login: LoginScope::Shared,
+            max_concurrent: None,
+        }
     }
 }
 
@@ -137,6 +143,7 @@ impl ServerSpec {
             connection: ConnectionOptions {
                 start: server.start,
                 sharing: server.sharing,
+                login: server.login,
                 max_concurrent: server.max_concurrent,
             },
             oauth: server.oauth.clone(),

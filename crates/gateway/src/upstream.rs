@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use domain::Caller;
 use domain::catalog::Listing;
 use domain::ledger::redaction::LineRedaction;
 use domain::method::Method;
@@ -39,6 +40,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::auth::Tokens;
 use crate::catalogs::Publisher;
 use crate::fairness::{CallSlot, CallSlots};
 use crate::place::ServerPlace;
@@ -51,12 +53,12 @@ use crate::upstream::exchange::{Carrier, provider_error};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnSurroundings};
-use crate::upstream::sign_in::{LoginNeed, SignIn};
+use crate::upstream::sign_in::{LoginNeed, SignIn, SignIns};
 use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
     spec: ServerSpec,
-    sign_in: Option<Arc<SignIn>>,
+    sign_ins: Option<Arc<SignIns>>,
     place: ServerPlace,
     /// The current link, shared by all clients.
     link: Arc<ArcSwapOption<LinkHandle>>,
@@ -81,7 +83,7 @@ pub(crate) struct Upstream {
 #[derive(Clone, Copy)]
 pub(crate) struct SessionKey<'a> {
     pub(crate) session: &'a Arc<str>,
-    pub(crate) token: &'a Arc<str>,
+    pub(crate) caller: &'a Caller,
     /// The name that the client gave.
     pub(crate) client: Option<&'a str>,
     pub(crate) surface: Surface,
@@ -92,7 +94,7 @@ impl<'a> SessionKey<'a> {
     pub(crate) fn of(call: &'a Call) -> Option<SessionKey<'a>> {
         Some(SessionKey {
             session: call.session.as_ref()?,
-            token: &call.caller.token,
+            caller: &call.caller,
             client: call.client.as_deref(),
             surface: call.surface,
         })
@@ -103,6 +105,7 @@ impl<'a> SessionKey<'a> {
 pub(crate) struct Context {
     pub(crate) publisher: Publisher,
     pub(crate) store: Store,
+    pub(crate) tokens: Arc<Tokens>,
     /// Read on each use, so that a reload applies to open connections too.
     pub(crate) settings: Arc<ArcSwap<GateSettings>>,
     /// The last known list of the server's tools.
@@ -121,18 +124,18 @@ fn redacted_tail(settings: Arc<ArcSwap<GateSettings>>) -> StderrTail {
 
 impl Upstream {
     pub(crate) fn start(spec: ServerSpec, context: Context) -> Arc<Upstream> {
-        let Context { publisher, store, settings, known, tracer } = context;
+        let Context { publisher, store, tokens, settings, known, tracer } = context;
         let (commands, receiver) = mpsc::channel(limits::DRIVER_COMMANDS_MAX);
         let (state_sender, state) = watch::channel(UpstreamState::Idle);
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = redacted_tail(settings.clone());
         let secrets = SecretSupply::new(store.vault(), settings.load().redactor.known());
-        let sign_in = SignIn::of(&spec, &secrets);
+        let sign_ins = SignIns::of(&spec, &secrets, &tokens);
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
         let surroundings = OwnSurroundings {
             secrets: secrets.clone(),
-            sign_in: sign_in.clone(),
+            sign_ins: sign_ins.clone(),
             stderr: stderr.clone(),
             settings: settings.clone(),
             publisher: publisher.clone(),
@@ -143,7 +146,7 @@ impl Upstream {
         let welcome = Arc::new(ArcSwapOption::empty());
         let wiring = Wiring {
             secrets,
-            sign_in: sign_in.clone(),
+            sign_ins: sign_ins.clone(),
             publisher,
             settings: settings.clone(),
             link: link.clone(),
@@ -159,7 +162,7 @@ impl Upstream {
             place: ServerPlace::of(&spec.endpoint),
             slots: spec.connection.max_concurrent.map(|bound| CallSlots::new(bound.get() as usize)),
             spec,
-            sign_in,
+            sign_ins,
             link,
             own,
             listeners,
@@ -190,8 +193,34 @@ impl Upstream {
         self.place.clone().with_roots(roots)
     }
 
-    pub(crate) fn sign_in(&self) -> Option<&Arc<SignIn>> {
-        self.sign_in.as_ref()
+    pub(crate) fn sign_ins(&self) -> Option<&Arc<SignIns>> {
+        self.sign_ins.as_ref()
+    }
+
+    /// Returns what a caller with a sign-in of its own must do first, if it must.
+    pub(crate) async fn missing_login(&self, caller: &Caller) -> Option<String> {
+        self.sign_ins.as_ref()?.missing(caller).await
+    }
+
+    /// Lets the calls of an agent token use what it was granted, or no longer.
+    pub(crate) async fn login_changed(&self, sign_in: &Arc<SignIn>) {
+        self.own.end_sign_in(sign_in).await;
+    }
+
+    /// Waits until the tools are listed with another sign-in than this one, or a person must sign in.
+    pub(crate) async fn listed_without(&self, sign_in: &Arc<SignIn>) {
+        let mut state = self.state.clone();
+        let is_other = |state: &UpstreamState| {
+            let is_settled = !matches!(state, UpstreamState::Idle | UpstreamState::Connecting);
+            let sign_ins = self.sign_ins.as_ref();
+            is_settled && sign_ins.is_none_or(|sign_ins| !sign_ins.is_listed_with(sign_in))
+        };
+        let _ = state.wait_for(is_other).await;
+    }
+
+    /// Reports whether the connection that lists the tools is up.
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.state.borrow() == UpstreamState::Ready
     }
 
     pub(crate) fn stderr(&self) -> Vec<String> {
@@ -350,20 +379,27 @@ impl Upstream {
         let (tracer, transport) = (self.tracer.as_deref(), self.spec.endpoint.transport());
         let span = UpstreamSpan::start(tracer, &self.spec.name, transport, &ctx.trace);
         let outcome = self.ask(call, ctx, &span.trace(&ctx.trace)).await;
-        let outcome = outcome.map_err(|error| self.explained(error));
+        let outcome = outcome.map_err(|error| self.explained(error, &call.caller));
         span.end(&outcome);
         outcome
     }
 
     /// Says that a sign-in is needed, if that is why the connection was closed.
-    fn explained(&self, error: ProviderError) -> ProviderError {
-        match (&error, &self.sign_in) {
-            (ProviderError::Unavailable(_), Some(sign_in)) => match sign_in.need() {
-                Some(need @ LoginNeed::Token) => ProviderError::Unavailable(sign_in.words(need)),
-                Some(LoginNeed::Scope) | None => error,
-            },
-            _ => error,
-        }
+    fn explained(&self, error: ProviderError, caller: &Caller) -> ProviderError {
+        let (ProviderError::Unavailable(_), Some(sign_ins)) = (&error, &self.sign_ins) else {
+            return error;
+        };
+        let Ok(sign_in) = sign_ins.of_caller(caller) else { return error };
+        let is_needed = match sign_in.need() {
+            Some(LoginNeed::Token) => true,
+            // No token has signed in, so that nothing was tried for this one.
+            Some(LoginNeed::Scope) | None => {
+                let state = self.state.borrow();
+                sign_ins.is_per_token() && matches!(*state, UpstreamState::NeedsLogin(_))
+            }
+        };
+        let words = is_needed.then(|| sign_in.words(LoginNeed::Token));
+        words.map_or(error, ProviderError::Unavailable)
     }
 
     /// Sends the call to the server; `trace` is the context sent along.
@@ -405,12 +441,13 @@ impl Upstream {
         ctx: &CallContext,
         request: Request,
     ) -> Result<Raw, ProviderError> {
-        let _slot = self.slot(client.token, ctx).await?;
+        let _slot = self.slot(&client.caller.token, ctx).await?;
         let link = self.ready(ctx).await?;
         let LinkHandle::Server { peer: shared, .. } = &*link else {
             return Err(ProviderError::Protocol(ErrorObject::method_not_found(&request.method)));
         };
-        let peer = match self.own.of(Some(client), ctx).await? {
+        let own = self.own.of(Some(client), ctx).await;
+        let peer = match own.map_err(|error| self.explained(error, client.caller))? {
             Some(own) => own.peer()?,
             None => shared.clone(),
         };
@@ -419,7 +456,8 @@ impl Upstream {
             reason: ctx.reason.clone(),
             ..Ask::new(request.method, request.params, ctx.remaining())
         };
-        peer.request(ask).await.map_err(|error| self.explained(provider_error(error)))
+        let answer = peer.request(ask).await;
+        answer.map_err(|error| self.explained(provider_error(error), client.caller))
     }
 
     /// Passes a notification to the session's own connection, if it has one.

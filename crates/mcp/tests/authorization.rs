@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, stream};
 use mcp::authorization::{
     AuthorizationError, AuthorizationRequest, CallbackParameters, Challenge, ClientChoice,
-    ProtectedServer, ServerAuthorization, TokenEndpoint,
+    DevicePoll, ProtectedServer, ServerAuthorization, TokenEndpoint,
 };
 use mcp::http::client::{Endpoint, connect};
 use mcp::http::credentials::{Credentials, TokenRefusal};
@@ -226,6 +226,72 @@ async fn the_words_of_an_authorization_server_are_cut_and_printable() {
     assert!(error.ends_grant());
     let words = error.to_string();
     assert!(words.len() < 500 && !words.contains('\u{1b}'), "{words}");
+}
+
+/// Answers the requests for a device code and then for its token, the latter as scripted.
+async fn device_site(answers: &'static [&'static str], interval: Value) -> Site {
+    let asked = Arc::new(Mutex::new(answers.iter()));
+    Site::start(move |base, path| match path {
+        "/device" => {
+            json_of(&json!({"device_code": "dc", "user_code": "AB-CD", "interval": interval,
+            "verification_uri": format!("{base}/enter"), "expires_in": 600}))
+        }
+        "/token" => match *asked.lock().unwrap().next().unwrap() {
+            "issued" => json_of(&json!({"access_token": "at", "token_type": "Bearer"})),
+            error => {
+                let body = json!({"error": error}).to_string();
+                (StatusCode::BAD_REQUEST, body).into_response()
+            }
+        },
+        path => metadata(base, path, &json!({})),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_device_code_is_asked_for_as_often_as_the_server_allows() {
+    let script: [(&[&str], &[Option<u64>], bool); 5] = [
+        (&["authorization_pending", "issued"], &[Some(2)], true),
+        // Each request to slow down adds five seconds, for good.
+        (
+            &["slow_down", "authorization_pending", "slow_down", "issued"],
+            &[Some(7), Some(7), Some(12)],
+            true,
+        ),
+        (&["expired_token"], &[None], false),
+        (&["authorization_pending", "access_denied"], &[Some(2), None], false),
+        (&["invalid_client"], &[None], false),
+    ];
+    for (answers, waits, is_issued) in script {
+        let site = device_site(answers, json!(2)).await;
+        let (endpoint, _) = endpoint(&site).await;
+        let page = format!("{}/device", site.base).parse().unwrap();
+        let mut code = endpoint.device_code(&page, None).await.unwrap();
+        assert_eq!((code.user_code.as_str(), code.lifetime.as_secs()), ("AB-CD", 600));
+        for wait in waits {
+            let poll = endpoint.poll(&mut code).await;
+            let asked = match &poll {
+                Ok(DevicePoll::Wait(wait)) => Some(wait.as_secs()),
+                Ok(DevicePoll::Issued(_)) | Err(_) => None,
+            };
+            assert_eq!((asked, poll.is_err()), (*wait, wait.is_none()), "{answers:?}");
+        }
+        if is_issued {
+            let poll = endpoint.poll(&mut code).await.unwrap();
+            assert!(matches!(poll, DevicePoll::Issued(tokens) if tokens.access.expose() == "at"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_pace_of_a_device_code_is_bounded() {
+    for (interval, expected) in [(json!(0), 1), (json!(null), 5), (json!(1_000_000), 60)] {
+        let site = device_site(&["slow_down"], interval).await;
+        let (endpoint, _) = endpoint(&site).await;
+        let page = format!("{}/device", site.base).parse().unwrap();
+        let code = endpoint.device_code(&page, None).await.unwrap();
+        assert_eq!(code.interval.as_secs(), expected);
+    }
 }
 
 /// Hands out `first`, and `second` after a refusal.

@@ -72,17 +72,17 @@ function Decide({ server, look }) {
       <a href=${link('servers', { server: server.name })}>Review</a>`;
   }
   if (server.disabled) return html`<${Action} label="Enable" work=${to('enable')} />`;
-  return html`${server.state === 'needs_login' && html`<${Action} label="Sign in" work=${() => signIn(server.name)} />`}
+  return html`${server.state === 'needs_login' && !server.logins && html`<${Action} label="Sign in" work=${() => signIn(server.name)} />`}
     <${Decision} label="Quarantine" tone="warn" work=${to('quarantine')}
       question=${`Lock '${server.name}' and everything it lists until it is approved again?`} />
     <${Action} label="Disable" work=${to('disable')} />`;
 }
 
 // Opens the sign-in to a server in a tab of its own. The tab comes first: browsers block one that is opened later.
-async function signIn(name) {
+async function signIn(name, token) {
   const tab = window.open('about:blank');
   try {
-    const { address } = await post('/servers' + path(name, 'login'));
+    const { address } = await post('/servers' + path(name, 'login'), token && { token });
     if (tab) {
       tab.opener = null; // The page of others must not steer this one.
       tab.location = address;
@@ -107,7 +107,7 @@ function One({ server, look }) {
         ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}' and all decisions about it?`}
           work=${async () => { await remove('/servers' + path(server.name)); go('servers'); }} />`}
       </div></div>
-    ${server.state === 'needs_login' && html`<p class="notice warn">It needs a sign-in: use the button, or run this on the machine of the gate:</p><${Command} text=${server.login?.command ?? `countersign upstream login ${server.name}`} />`}
+    ${server.state === 'needs_login' && html`<p class="notice warn">It needs a sign-in: use the button, or run this on the machine of the gate:</p><${Command} text=${`countersign upstream login ${server.name}${server.logins ? ' --token NAME' : ''}`} />`}
     ${server.error && html`<p class="notice bad"><${Shown} text=${server.error} max=${2000} /></p>`}
     ${(server.warnings ?? []).map((warning) => html`<p class="notice warn"><${Shown} text=${warning.text} max=${1000} /></p>`)}
     <dl class="facts">
@@ -115,6 +115,7 @@ function One({ server, look }) {
       ${server.command && html`<dt>Command</dt><dd><code><${Shown} text=${[server.command, ...(server.args ?? [])].join(' ')} max=${1000} /></code></dd>`}
       ${server.url && html`<dt>Address</dt><dd><code><${Shown} text=${server.url} max=${1000} /></code></dd>`}
       ${server.env?.length > 0 && html`<dt>Environment</dt><dd><code><${Shown} text=${server.env.join(', ')} max=${1000} /></code> <span class="faint">names only</span></dd>`}
+      ${server.logins && html`<dt>Sign-ins</dt><dd>${server.logins.map(({ token, signed_in }) => html`<p><code>${token}</code> ${signed_in ? 'signed in' : html`<${Action} label=${`Sign in for ${token}`} work=${() => signIn(server.name, token)} />`}</p>`)}</dd>`}
       <dt>Origin</dt><dd>${{ own: 'your config', found: 'a config file in the folder', added: 'added at run time' }[server.origin] ?? server.origin}</dd>
       ${server.approved?.at && html`<dt>Approved</dt><dd><${Ago} time=${server.approved.at} /></dd>`}
     </dl>

@@ -12,7 +12,7 @@ use gateway::front::discovery::ServerOutline;
 use gateway::spec::{ServerEndpoint, ServerSpec};
 
 use crate::Admin;
-use crate::view::{ServerEntry, ServerWarning};
+use crate::view::{ServerEntry, ServerWarning, TokenLoginEntry};
 
 /// Returns the whole entry of a server: the part that agents see, and the operator's part.
 pub(super) async fn whole(
@@ -36,6 +36,8 @@ pub(super) async fn whole(
     if let Some(spec) = admin.gateway.server_spec(&entry.name) {
         reach(&spec, &mut entry);
     }
+    let logins = admin.gateway.token_logins(&entry.name).await;
+    entry.logins = logins.map(|logins| logins.into_iter().map(TokenLoginEntry::from).collect());
     entry.warnings = warnings(server);
     entry
 }

@@ -6,14 +6,14 @@ use axum::extract::{RawQuery, Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use domain::{Code, Refusal};
-use gateway::operator::{LoginInvitation, LoginProgress};
+use gateway::operator::{LoginInvitation, LoginProgress, LoginTarget};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::entry;
 use crate::Admin;
-use crate::answer::{Path, Refused};
+use crate::answer::{Path, Query, Refused};
 use crate::body::{BodyMembers, required};
 use crate::decision::{Decider, carry_out};
 use crate::view::{ServerEntry, ServerLogin, moment};
@@ -32,24 +32,33 @@ pub(crate) async fn begin(
     let mut body = BodyMembers::read_approval(request).await?;
     let redirect = body.text("redirect_uri")?;
     let is_device = body.flag("device")?.unwrap_or(false);
+    let token = body.text("token")?;
     body.finish()?;
-    let (gateway, owned) = (admin.gateway.clone(), name.clone());
+    let gateway = admin.gateway.clone();
+    let target = LoginTarget { server: name.clone(), token: token.clone() };
     let origin = admin.sessions.origin().to_owned();
     let invitation = carry_out(async move {
         if is_device {
-            return gateway.start_device_login(by, &owned).await;
+            return gateway.start_device_login(by, &target).await;
         }
         let redirect = match redirect {
             Some(redirect) => redirect,
             None => own_redirect(&origin)?,
         };
-        gateway.start_login(by, &owned, &redirect).await
+        gateway.start_login(by, &target, &redirect).await
     });
     let LoginInvitation { address, user_code, lifetime } = invitation.await?;
     let expires_at = Some(moment(Timestamp::now() + lifetime));
     let state = LoginProgress::Pending.as_str().to_owned();
-    let (address, redirect_uri) = (Some(address), None);
-    Ok(Json(ServerLogin { name, state, address, user_code, expires_at, redirect_uri, error: None }))
+    let address = Some(address);
+    let begun = ServerLogin { name, token, state, address, user_code, ..ServerLogin::default() };
+    Ok(Json(ServerLogin { expires_at, ..begun }))
+}
+
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct LoginQuery {
+    /// The name of the agent token that signs in, where each signs in for itself.
+    token: Option<String>,
 }
 
 /// Returns the address on this gate, if browsers on this machine reach it by plain HTTP.
@@ -68,15 +77,18 @@ fn own_redirect(origin: &str) -> Result<String, Refusal> {
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(name): Path<String>,
+    Query(query): Query<LoginQuery>,
 ) -> Result<Json<ServerLogin>, Refused> {
-    let progress = admin.gateway.login_progress(&name)?;
+    let target = LoginTarget { server: name.clone(), token: query.token };
+    let progress = admin.gateway.login_progress(&target)?;
     let state = progress.as_ref().map_or("none", LoginProgress::as_str).to_owned();
     let error = match progress {
         Some(LoginProgress::Failed(reason)) => Some(reason),
         Some(LoginProgress::Pending | LoginProgress::Done) | None => None,
     };
-    let redirect_uri = admin.gateway.login_redirect(&name).await.unwrap_or_default();
-    Ok(Json(ServerLogin { name, state, redirect_uri, error, ..ServerLogin::default() }))
+    let redirect_uri = admin.gateway.login_redirect(&target).await.unwrap_or_default();
+    let token = target.token;
+    Ok(Json(ServerLogin { name, token, state, redirect_uri, error, ..ServerLogin::default() }))
 }
 
 /// Ends a sign-in that returned to the command line.
@@ -97,9 +109,13 @@ pub(crate) async fn leave(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Decider(by): Decider,
+    request: Request,
 ) -> Result<Json<ServerEntry>, Refused> {
-    let (gateway, owned) = (admin.gateway.clone(), name.clone());
-    carry_out(async move { gateway.logout(&by, &owned).await }).await?;
+    let mut body = BodyMembers::read_approval(request).await?;
+    let token = body.text("token")?;
+    body.finish()?;
+    let (gateway, target) = (admin.gateway.clone(), LoginTarget { server: name.clone(), token });
+    carry_out(async move { gateway.logout(&by, &target).await }).await?;
     Ok(Json(entry(&admin, &name).await?))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::trust::{DifferenceLine, ItemKind, LineChange};
-use gateway::operator::ApprovedItem;
+use gateway::operator::{ApprovedItem, TokenLogin};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -62,6 +62,9 @@ pub struct ServerEntry {
     /// The names of the headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<Vec<String>>,
+    /// The agent tokens that may use the server, where each signs in for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logins: Option<Vec<TokenLoginEntry>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ServerWarning>,
     /// The items just approved, after an approval.
@@ -70,6 +73,14 @@ pub struct ServerEntry {
     /// The server's items, after an inspection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<ReviewItem>>,
+}
+
+/// The sign-in of an agent token.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct TokenLoginEntry {
+    /// The name of the token.
+    pub token: String,
+    pub signed_in: bool,
 }
 
 /// A tool or an argument that the config names but the server does not have. For a rule of
@@ -135,6 +146,9 @@ pub struct NewServer {
     #[schema(schema_with = words::sharing)]
     pub sharing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::login_scope)]
+    pub login: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::start)]
     pub start: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,12 +212,27 @@ pub struct LoginRequest {
     /// Signs in with a code that a person enters on any machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<bool>,
+    /// The name of the agent token to sign in for; required where each signs in for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+/// A sign-in to end.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogoutRequest {
+    /// The name of the agent token to sign out; by default all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 /// A sign-in to a server.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 pub struct ServerLogin {
     pub name: String,
+    /// The name of the agent token that signs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     #[schema(schema_with = words::login_state)]
     pub state: String,
     /// The address to open in a browser.
@@ -384,6 +413,12 @@ pub struct InstructionsItem {
     pub name: Option<String>,
     /// The fingerprint of the reviewed text.
     pub fingerprint: String,
+}
+
+impl From<TokenLogin> for TokenLoginEntry {
+    fn from(login: TokenLogin) -> TokenLoginEntry {
+        TokenLoginEntry { token: login.token, signed_in: login.is_signed_in }
+    }
 }
 
 impl From<&ReviewItem> for ItemChoice {

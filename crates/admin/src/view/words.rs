@@ -3,7 +3,7 @@
 
 use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
-use domain::config::{AutoApprove, OAuthGrant, Sharing, Start, TokenAuth};
+use domain::config::{AutoApprove, LoginScope, OAuthGrant, Sharing, Start, TokenAuth};
 use domain::intent::Sensitivity;
 use domain::ledger::contention;
 use domain::ledger::target::Access;
@@ -301,6 +301,10 @@ pub(crate) fn auto_approve() -> ObjectBuilder {
 
 pub(crate) fn sharing() -> ObjectBuilder {
     one_of(Sharing::NAMES.iter().copied())
+}
+
+pub(crate) fn login_scope() -> ObjectBuilder {
+    one_of(LoginScope::NAMES.iter().copied())
 }
 
 pub(crate) fn start() -> ObjectBuilder {

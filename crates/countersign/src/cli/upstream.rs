@@ -61,11 +61,17 @@ pub(crate) enum Upstream {
     #[command(after_help = "Examples:\n  \
         countersign upstream login linear\n  \
         countersign upstream login linear --no-browser      over ssh: open the address yourself\n  \
-        countersign upstream login linear --device          enter a code on another machine\n\n\
+        countersign upstream login linear --device          enter a code on another machine\n  \
+        countersign upstream login linear --token ci        for one agent token (\"login\": \"per_token\")\n\n\
         The tokens are stored encrypted in the home; 'countersign upstream logout' removes them.")]
     Login(Login),
     /// Sign out of a server: revoke its tokens and forget them
-    Logout { name: String },
+    Logout {
+        name: String,
+        /// Sign out one agent token, where each signs in for itself [default: all]
+        #[arg(long, value_name = "NAME")]
+        token: Option<String>,
+    },
     /// Close the connection to a server and reconnect
     Restart { name: String },
     /// Print the last lines that a server wrote to stderr
@@ -82,6 +88,10 @@ pub(crate) enum Upstream {
 #[derive(Args)]
 pub(crate) struct Login {
     pub(crate) name: String,
+
+    /// Agent token to sign in for, where each signs in for itself
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token: Option<String>,
 
     /// Only print the address to open
     #[arg(long)]

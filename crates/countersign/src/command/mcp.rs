@@ -90,7 +90,9 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
     let reach = args.server.clone().map_or(Reach::All, Reach::Only);
     let app = app::build(home, &source.config, reach, Purpose::Work)?;
     let stop = CancellationToken::new();
-    let caller = Arc::new(Caller::agent(AGENT_TOKEN));
+    // Its holder, for servers that each token signs in to for itself.
+    let holder = app.gateway.tokens().caller(home.agent_token()?.expose());
+    let caller = holder.unwrap_or_else(|| Arc::new(Caller::agent(AGENT_TOKEN)));
     let what = if args.profile.is_some() { "profile" } else { "server" };
     let named = name(&args);
     let view = View::named(args.server, args.all, args.profile);

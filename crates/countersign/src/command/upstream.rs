@@ -42,7 +42,7 @@ pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure
             approve(place, name, yes, output).await
         }
         Upstream::Login(args) => login::login(place, args).await,
-        Upstream::Logout { name } => login::logout(place, name).await,
+        Upstream::Logout { name, token } => login::logout(place, name, token).await,
         Upstream::Restart { name } => restart(place, name).await,
         Upstream::Logs { name, lines, output } => {
             // A larger number gets all lines that are kept.
@@ -242,7 +242,7 @@ fn list(answer: &ServerList) -> String {
             server.transport.clone(),
             counts(server),
             server.warned.map_or("-".to_owned(), |warned| warned.to_string()),
-            server.error.clone().unwrap_or_default(),
+            server.error.clone().unwrap_or_else(|| logins(server)),
         ]
     };
     let rows: Vec<Vec<String>> = answer.servers.iter().map(row).collect();
@@ -261,6 +261,7 @@ fn show(server: &ServerEntry) -> String {
         ("env", joined(server.env.as_deref())),
         ("url", server.url.clone().unwrap_or_default()),
         ("headers", joined(server.headers.as_deref())),
+        ("sign-ins", logins(server)),
     ] {
         if !words.is_empty() {
             lines.push((name, words));
@@ -276,6 +277,18 @@ fn show(server: &ServerEntry) -> String {
     }
     let warnings = server.warnings.iter().map(|warning| (&*warning.kind, &*warning.text));
     format!("{}{}", review::warnings(warnings), fields(&lines))
+}
+
+/// Names the agent tokens that have signed in and those that have not, where each has its own.
+fn logins(server: &ServerEntry) -> String {
+    let Some(logins) = &server.logins else { return String::new() };
+    let named = |is_signed_in: bool| {
+        let fits = logins.iter().filter(|login| login.signed_in == is_signed_in);
+        fits.map(|login| login.token.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let parts = [("signed in", named(true)), ("not signed in", named(false))];
+    let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+    parts.map(|(words, names)| format!("{words}: {names}")).collect::<Vec<_>>().join("; ")
 }
 
 fn command(server: &ServerEntry) -> String {

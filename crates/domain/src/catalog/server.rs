@@ -73,7 +73,17 @@ impl Server {
 
     /// Returns the same server with other tools, as seen by one client.
     pub fn with_listing(&self, listing: Arc<Listing>) -> Server {
-        let (name, rules, state) = (self.name.clone(), self.rules.clone(), self.state.clone());
+        self.altered(self.state.clone(), listing)
+    }
+
+    /// Returns the same server in another state, with the same list.
+    #[must_use]
+    pub fn with_state(&self, state: UpstreamState) -> Server {
+        self.altered(state, self.listing.clone())
+    }
+
+    fn altered(&self, state: UpstreamState, listing: Arc<Listing>) -> Server {
+        let (name, rules) = (self.name.clone(), self.rules.clone());
         let instructions = self.instructions.clone();
         Server::new(name, self.transport, rules, state, listing)
             .with_instructions(instructions)

@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::{
-    AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    Redact, SearchConfig, SecretsKey, ServerConfig, ServerOrigin, Sharing, Start, StoreConfig,
-    Telemetry, ToolRules, Transport, WorkspaceConfig,
+    AutoApprove, Config, Durability, IntentDeclaration, Ledger, LoginScope, OnFailure,
+    OtlpProtocol, Payloads, Redact, SearchConfig, SecretsKey, ServerConfig, ServerOrigin, Sharing,
+    Start, StoreConfig, Telemetry, ToolRules, Transport, WorkspaceConfig,
 };
 
 const PORT: u16 = 7420;
@@ -128,6 +128,7 @@ impl ServerConfig {
             start: Start::Eager,
             call_timeout: None,
             max_concurrent: None,
+            login: LoginScope::Shared,
             oauth: None,
             pin: false,
             targets: None,

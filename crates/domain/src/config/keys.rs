@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{
-    AutoApprove, Durability, OAuthGrant, OnFailure, OtlpProtocol, Payloads, SecretsKey, Sharing,
-    Start, TokenAuth,
+    AutoApprove, Durability, LoginScope, OAuthGrant, OnFailure, OtlpProtocol, Payloads, SecretsKey,
+    Sharing, Start, TokenAuth,
 };
 
 /// Keys that are read and checked but have no effect in this version; each produces a note.
@@ -373,6 +373,12 @@ pub(super) static SERVER: Table = Table {
             "max_concurrent",
             Kind::Count { min: 1, max: CONCURRENT_MAX },
             "The most concurrent calls.",
+        ),
+        reconnect(
+            "login",
+            Kind::OneOf(LoginScope::NAMES),
+            "Whether all callers share one sign-in, or each agent token has its own; see \
+             [sign-in](sign-in.md).",
         ),
         reconnect(
             "oauth",

@@ -66,6 +66,7 @@ fn server(server: &ServerConfig) -> Value {
         ("auto_approve".to_owned(), json!(server.auto_approve.name())),
         ("sharing".to_owned(), json!(server.sharing.name())),
         ("start".to_owned(), json!(server.start.name())),
+        ("login".to_owned(), json!(server.login.name())),
         ("pin".to_owned(), json!(server.pin)),
     ]);
     // Only one of them: both together would be a fault in a file.

@@ -27,6 +27,7 @@ pub struct ServerConfig {
     pub call_timeout: Option<Duration>,
     /// `None` sets no limit for this server.
     pub max_concurrent: Option<NonZeroU32>,
+    pub login: LoginScope,
     pub oauth: Option<OAuth>,
     /// A change of the program file quarantines the server.
     pub pin: bool,
@@ -99,6 +100,11 @@ choice! {
 choice! {
     /// The sharing of one connection between callers.
     Sharing { Auto = "auto", Shared = "shared", PerClient = "per_client" }
+}
+
+choice! {
+    /// The callers that one sign-in to a server is for.
+    LoginScope { Shared = "shared", PerToken = "per_token" }
 }
 
 choice! {

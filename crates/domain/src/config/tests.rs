@@ -47,7 +47,6 @@ fn sign_in_settings_that_cannot_work_are_faults() {
         ),
         (r#"{"scopes": ["a b"]}"#, format!("{place}.scopes: a scope is one word")),
         (r#"{"auth_method": "tls", "client_id": "c"}"#, format!("{place}.auth_method: ")),
-        (r#"{"login": "per_token"}"#, format!("{place}.login: unknown key")),
     ] {
         let text =
             format!(r#"{{"mcpServers": {{"s": {{"url": "https://h", "oauth": {oauth}}}}}}}"#);
@@ -57,6 +56,25 @@ fn sign_in_settings_that_cannot_work_are_faults() {
     let both = r#"{"mcpServers": {"s": {"url": "https://h", "headers": {"AUTHORIZATION": "x"}, "oauth": {}}}}"#;
     let faults = parse(both).map(|_| ()).unwrap_err().to_string();
     assert!(faults.contains("cannot be combined with the header"), "{faults}");
+    for (members, expected) in [
+        (r#""command": "x""#, "\"per_token\" needs 'url'"),
+        (
+            r#""url": "https://h", "headers": {"Authorization": "x"}"#,
+            "\"per_token\" cannot be combined with the header 'Authorization'",
+        ),
+        (
+            r#""url": "https://h", "oauth": {"grant": "client_credentials", "client_id": "c", "client_secret": "x"}"#,
+            "\"per_token\" cannot be combined with grant \"client_credentials\"",
+        ),
+        (
+            r#""url": "https://h", "sharing": "shared""#,
+            "\"per_token\" cannot be combined with sharing \"shared\"",
+        ),
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"s": {{{members}, "login": "per_token"}}}}}}"#);
+        let faults = parse(&text).map(|_| ()).unwrap_err().to_string();
+        assert!(faults.contains(&format!("mcpServers.s.login: {expected}")), "{faults}");
+    }
 }
 
 #[test]
@@ -580,7 +598,7 @@ const FULL: &str = r#"{
       "oauth": {"client_id": "c", "client_secret": "t0p", "auth_method": "client_secret_post",
         "scopes": ["s"], "grant": "client_credentials", "metadata_url": "https://as/m",
         "resource": false, "assume_pkce": true}},
-    "c": {"url": "https://h/mcp", "oauth": {"client_id": "c", "private_key": "t0p"}},
+    "c": {"url": "https://h/mcp", "login": "per_token", "oauth": {"client_id": "c", "private_key": "t0p"}},
   },
   "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},
   "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
@@ -614,7 +632,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "env": {"API_KEY": hidden, "B": "c"}, "inherit_env": true, "cwd": "/tmp", "enabled": false,
                 "quarantined": true, "enabled_tools": ["t"], "auto_approve": "new",
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
-                "max_concurrent": 4,
+                "max_concurrent": 4, "login": "shared",
                 "pin": true,
                 "targets": {"system": "a.example", "rules": [
                     {"tools": "copy", "resource": "{to:file}", "reads": "{from:file}"},
@@ -625,7 +643,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "transport": "sse", "url": "https://…@h/sse?key=…",
                 "headers": {"X-Api-Key": hidden}, "enabled": true, "quarantined": false,
                 "disabled_tools": ["t"], "auto_approve": "none", "sharing": "auto",
-                "start": "eager", "pin": false,
+                "start": "eager", "pin": false, "login": "shared",
                 "oauth": {"client_id": "c", "client_secret": hidden,
                     "auth_method": "client_secret_post", "scopes": ["s"],
                     "grant": "client_credentials", "metadata_url": "https://as/m",
@@ -634,7 +652,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             "c": {
                 "transport": "http", "url": "https://h/mcp", "headers": {}, "enabled": true,
                 "quarantined": false, "disabled_tools": [], "auto_approve": "none",
-                "sharing": "auto", "start": "eager", "pin": false,
+                "sharing": "auto", "start": "eager", "pin": false, "login": "per_token",
                 "oauth": {"client_id": "c", "private_key": hidden, "scopes": [],
                     "grant": "authorization_code", "resource": true, "assume_pkce": false},
             },

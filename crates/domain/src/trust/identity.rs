@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::fingerprint::Fingerprint;
-use crate::config::{ConfigTemplate, OAuth, ServerConfig, TokenAuth, Transport};
+use crate::config::{ConfigTemplate, LoginScope, OAuth, ServerConfig, TokenAuth, Transport};
 use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
@@ -83,6 +83,9 @@ pub fn identity(server: &ServerConfig) -> Fingerprint {
     // Left out if there is none, so that earlier approvals stay valid.
     if let Some(oauth) = &server.oauth {
         bound["oauth"] = sign_in(oauth);
+    }
+    if server.login != LoginScope::Shared {
+        bound["login"] = server.login.name().into();
     }
     Fingerprint::marked(MARK, &canonical::value(&bound))
 }
@@ -172,7 +175,11 @@ mod tests {
             let oauth = Some(OAuth { client_secret, ..OAuth::default() });
             identity(&ServerConfig { oauth, ..ServerConfig::new("s", https) })
         };
+        let https = Transport::Http { url: template("https://a/mcp"), headers: Vec::new() };
+        let per_token =
+            ServerConfig { login: LoginScope::PerToken, ..ServerConfig::new("s", https) };
         let all = [
+            identity(&per_token),
             signing_in("x"),
             signing_in("${env:AWS_SECRET_ACCESS_KEY}"),
             stdio("npx", &["a", "b"], &[], None),

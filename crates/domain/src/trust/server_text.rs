@@ -5,7 +5,7 @@
 use receipt::Hash;
 use serde_json::{Map, Value, json};
 
-use crate::config::{ConfigTemplate, OAuth, ServerConfig, Transport, secret};
+use crate::config::{ConfigTemplate, LoginScope, OAuth, ServerConfig, Transport, secret};
 
 /// Hex digits of a hash that a reader compares.
 const DIGITS: usize = 12;
@@ -53,6 +53,9 @@ impl ServerText {
         }
         if let Some(oauth) = &server.oauth {
             text.put_sign_in(oauth);
+        }
+        if server.login != LoginScope::Shared {
+            text.put("login", server.login.name());
         }
         text
     }

@@ -189,6 +189,7 @@ impl Discovery {
                 };
                 let search = ToolSearch::parse(&request.arguments)?;
                 let catalog = self.session.searchable_catalog().await;
+                let catalog = self.session.gateway.with_logins(catalog, &caller).await;
                 let vector = self.session.gateway.query_vector(&search.query).await;
                 let found = search.answer(&catalog, &caller, vector.as_ref(), limits);
                 if found.with_locked {
@@ -203,6 +204,7 @@ impl Discovery {
             "read_cache" => Ok(self.read_cache(&request.arguments)?),
             "upstream_servers" => {
                 let (catalog, caller) = (self.session.catalog(), self.session.caller());
+                let catalog = self.session.gateway.with_logins(catalog, &caller).await;
                 Ok(self.cut(servers::answer(&catalog, &caller, &request.arguments)?))
             }
             other => Err(unknown_tool(other).into()),

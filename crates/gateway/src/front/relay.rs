@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Caller;
 use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
@@ -132,8 +133,8 @@ impl Session {
         let timeout = self.gateway.settings().connect_timeout;
         let ask_client = self.client(peer, None);
         let ctx = CallContext { ask_client, ..CallContext::within(timeout) };
-        let token = self.caller().token.clone();
-        self.gateway.open_own(self.key(&token, surface), server, &ctx).await;
+        let caller = self.caller();
+        self.gateway.open_own(self.key(&caller, surface), server, &ctx).await;
     }
 
     /// Passes a list request to a server, on the connection that the session's calls use.
@@ -145,8 +146,8 @@ impl Session {
         incoming: &RequestContext,
     ) -> Result<Raw, ProviderError> {
         let ctx = self.context(incoming, self.gateway.call_timeout(server));
-        let token = self.caller().token.clone();
-        self.gateway.pass(self.key(&token, surface), server, &ctx, request).await
+        let caller = self.caller();
+        self.gateway.pass(self.key(&caller, surface), server, &ctx, request).await
     }
 
     /// Returns the context of a request that is not a call.
@@ -159,9 +160,9 @@ impl Session {
         }
     }
 
-    fn key<'a>(&'a self, token: &'a Arc<str>, surface: Surface) -> SessionKey<'a> {
+    fn key<'a>(&'a self, caller: &'a Caller, surface: Surface) -> SessionKey<'a> {
         let client = self.hello.get().map(|hello| hello.client_name.as_str());
-        SessionKey { session: &self.id, token, client, surface }
+        SessionKey { session: &self.id, caller, client, surface }
     }
 
     /// Returns the client, which can be asked more within a call than outside of one.

@@ -5,27 +5,39 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Code, Refusal};
+use domain::caller::TokenId;
+use domain::upstream::UpstreamState;
+use domain::{Caller, Catalog, Code, Refusal};
+use futures_util::future::join_all;
 use mcp::authorization::{CallbackParameters, DevicePoll, redirect_port};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::conflict;
 use crate::upstream::Upstream;
-use crate::upstream::sign_in::{DeviceLogin, LOGIN_LIFETIME, SignIn, StartedLogin};
+use crate::upstream::sign_in::{
+    DeviceLogin, LOGIN_LIFETIME, SignIn, SignIns, StartedLogin, TokenLogin, forget_grants,
+};
 use crate::{Gateway, limits};
 
 /// The sign-ins that were begun.
 #[derive(Default)]
 pub(crate) struct Logins {
     pending: Mutex<Vec<PendingLogin>>,
-    /// The state of the last sign-in to each server.
-    progress: Mutex<HashMap<String, LoginProgress>>,
+    /// The state of the last sign-in of each kind.
+    progress: Mutex<HashMap<LoginTarget, LoginProgress>>,
+}
+
+/// The server to sign in to, and the agent token to do it for, where each signs in for itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LoginTarget {
+    pub server: String,
+    pub token: Option<String>,
 }
 
 struct PendingLogin {
-    server: String,
+    target: LoginTarget,
     by: DecisionSource,
     begun: Instant,
     login: StartedLogin,
@@ -61,6 +73,17 @@ pub struct LoginInvitation {
     pub lifetime: Duration,
 }
 
+impl LoginTarget {
+    /// Returns the details of a decision about it.
+    fn details(&self, decision: &str) -> Value {
+        let mut details = json!({"decision": decision});
+        if let Some(token) = &self.token {
+            details["token"] = token.as_str().into();
+        }
+        details
+    }
+}
+
 impl Logins {
     fn pending(&self) -> MutexGuard<'_, Vec<PendingLogin>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
@@ -71,7 +94,7 @@ impl Logins {
         pending.retain(|known| known.begun.elapsed() < LOGIN_LIFETIME);
         let excess = (pending.len() + 1).saturating_sub(limits::LOGINS_PENDING_MAX);
         pending.drain(..excess);
-        self.report(&login.server, LoginProgress::Pending);
+        self.report(&login.target, LoginProgress::Pending);
         pending.push(login);
     }
 
@@ -84,9 +107,9 @@ impl Logins {
         Some(pending.remove(place))
     }
 
-    fn report(&self, server: &str, progress: LoginProgress) {
+    fn report(&self, target: &LoginTarget, progress: LoginProgress) {
         let mut known = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(server.to_owned(), progress);
+        known.insert(target.clone(), progress);
     }
 }
 
@@ -99,7 +122,7 @@ impl Gateway {
     pub async fn start_login(
         &self,
         by: DecisionSource,
-        name: &str,
+        target: &LoginTarget,
         redirect: &str,
     ) -> Result<LoginInvitation, Refusal> {
         if redirect_port(redirect).is_none() {
@@ -108,11 +131,11 @@ impl Gateway {
                 Refusal::new(Code::InvalidRequest, message).with(json!({"field": "redirect_uri"}))
             );
         }
-        let (_, sign_in) = self.signing_in(name).await?;
+        let (_, sign_in) = self.signing_in(target).await?;
         let login = sign_in.begin(redirect).await.map_err(|error| failed(error.to_string()))?;
         let address = login.address().to_owned();
         let begun = Instant::now();
-        self.shared.logins.add(PendingLogin { server: name.to_owned(), by, begun, login });
+        self.shared.logins.add(PendingLogin { target: target.clone(), by, begun, login });
         Ok(LoginInvitation { address, user_code: None, lifetime: LOGIN_LIFETIME })
     }
 
@@ -120,9 +143,9 @@ impl Gateway {
     pub async fn start_device_login(
         &self,
         by: DecisionSource,
-        name: &str,
+        target: &LoginTarget,
     ) -> Result<LoginInvitation, Refusal> {
-        let (_, sign_in) = self.signing_in(name).await?;
+        let (_, sign_in) = self.signing_in(target).await?;
         let login = sign_in.begin_device().await.map_err(|error| failed(error.to_string()))?;
         let code = &login.code;
         let invitation = LoginInvitation {
@@ -130,19 +153,24 @@ impl Gateway {
             user_code: Some(code.user_code.clone()),
             lifetime: code.lifetime,
         };
-        self.shared.logins.report(name, LoginProgress::Pending);
-        let (gateway, server) = (self.clone(), name.to_owned());
+        self.shared.logins.report(target, LoginProgress::Pending);
+        let (gateway, target) = (self.clone(), target.clone());
         self.shared.retiring.spawn(async move {
             let draining = gateway.draining();
             tokio::select! {
-                () = gateway.await_device(&by, &server, login) => {}
+                () = gateway.await_device(&by, &target, login) => {}
                 () = draining.cancelled() => {}
             }
         });
         Ok(invitation)
     }
 
-    async fn await_device(&self, by: &DecisionSource, server: &str, mut login: DeviceLogin) {
+    async fn await_device(
+        &self,
+        by: &DecisionSource,
+        target: &LoginTarget,
+        mut login: DeviceLogin,
+    ) {
         let until = Instant::now() + login.code.lifetime;
         let mut wait = login.code.interval;
         let outcome = loop {
@@ -153,7 +181,7 @@ impl Gateway {
             match login.endpoint.poll(&mut login.code).await {
                 Ok(DevicePoll::Wait(longer)) => wait = longer,
                 Ok(DevicePoll::Issued(issued)) => {
-                    if let Err(refusal) = self.record_login(by, server).await {
+                    if let Err(refusal) = self.record_login(by, target).await {
                         break Err(refusal.message);
                     }
                     break login.finish(issued).await;
@@ -161,7 +189,7 @@ impl Gateway {
                 Err(error) => break Err(error.to_string()),
             }
         };
-        let _ = self.ended_login(server, outcome).await;
+        let _ = self.ended_login(target, outcome).await;
     }
 
     /// Ends the sign-in that a response belongs to; returns the name of the server. A response to no
@@ -174,52 +202,146 @@ impl Gateway {
                 "no sign-in waits for this response: it has ended, or is older than ten minutes",
             ));
         };
-        let PendingLogin { server, by, login, .. } = pending;
-        self.record_login(&by, &server).await?;
+        let PendingLogin { target, by, login, .. } = pending;
+        // The token may have been revoked since.
+        let signing_in = self.signing_in(&target).await.map(drop);
+        signing_in.inspect_err(|refusal| {
+            let failed = LoginProgress::Failed(refusal.message.clone());
+            self.shared.logins.report(&target, failed);
+        })?;
+        self.record_login(&by, &target).await?;
         let outcome = login.finish(&response).await;
-        self.ended_login(&server, outcome).await?;
-        Ok(server)
+        self.ended_login(&target, outcome).await?;
+        Ok(target.server)
     }
 
-    async fn record_login(&self, by: &DecisionSource, server: &str) -> Result<(), Refusal> {
-        let details = json!({"decision": "login"});
-        self.record_decision(by, DecisionSubject::server(server), details).await
+    async fn record_login(&self, by: &DecisionSource, target: &LoginTarget) -> Result<(), Refusal> {
+        self.record_decision(by, DecisionSubject::server(&target.server), target.details("login"))
+            .await
     }
 
-    async fn ended_login(&self, server: &str, outcome: Result<(), String>) -> Result<(), Refusal> {
+    async fn ended_login(
+        &self,
+        target: &LoginTarget,
+        outcome: Result<(), String>,
+    ) -> Result<(), Refusal> {
         let logins = &self.shared.logins;
         if let Err(reason) = outcome {
-            logins.report(server, LoginProgress::Failed(reason.clone()));
+            logins.report(target, LoginProgress::Failed(reason.clone()));
             return Err(failed(reason));
         }
-        self.reconnected(server).await;
-        logins.report(server, LoginProgress::Done);
+        self.take_login(target).await;
+        logins.report(target, LoginProgress::Done);
         Ok(())
     }
 
-    /// Returns the state of the last sign-in to a server; `None` if there was none.
-    pub fn login_progress(&self, name: &str) -> Result<Option<LoginProgress>, Refusal> {
-        self.known_server(name)?;
+    /// Lets calls use what was granted. The connections of other tokens stay.
+    async fn take_login(&self, target: &LoginTarget) {
+        if target.token.is_some()
+            && let Ok((upstream, sign_in)) = self.signing_in(target).await
+        {
+            upstream.login_changed(&sign_in).await;
+            if upstream.is_ready() {
+                return;
+            }
+        }
+        self.reconnected(&target.server).await;
+    }
+
+    /// Returns the state of the last sign-in of this kind; `None` if there was none.
+    pub fn login_progress(&self, target: &LoginTarget) -> Result<Option<LoginProgress>, Refusal> {
+        self.known_server(&target.server)?;
         let known = &self.shared.logins.progress;
-        Ok(known.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned())
+        Ok(known.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned())
     }
 
     /// Returns the redirect address that the gate is registered for at the server, if any.
-    pub async fn login_redirect(&self, name: &str) -> Result<Option<String>, Refusal> {
-        let (_, sign_in) = self.signing_in(name).await?;
+    pub async fn login_redirect(&self, target: &LoginTarget) -> Result<Option<String>, Refusal> {
+        let (_, sign_in) = self.signing_in(target).await?;
         Ok(sign_in.registered_redirect().await)
     }
 
-    /// Forgets what a server granted. Returns false if there was nothing.
-    pub async fn logout(&self, by: &DecisionSource, name: &str) -> Result<bool, Refusal> {
-        let (_, sign_in) = self.remote(name)?;
-        let details = json!({"decision": "logout"});
-        self.record_decision(by, DecisionSubject::server(name), details).await?;
-        let was_there = sign_in.forget().await;
+    /// Returns the agent tokens that may use a server, and which of them have signed in; `None` if
+    /// they share one sign-in.
+    pub async fn token_logins(&self, name: &str) -> Option<Vec<TokenLogin>> {
+        self.shared.registry.upstream(name)?.sign_ins()?.token_logins().await
+    }
+
+    /// Returns the catalog as a caller can use it: a server that it must sign in to first is in that
+    /// state, whoever else has signed in.
+    pub(crate) async fn with_logins(
+        &self,
+        mut catalog: Arc<Catalog>,
+        caller: &Caller,
+    ) -> Arc<Catalog> {
+        for upstream in self.shared.registry.upstreams() {
+            let Some(server) = catalog.server(upstream.name()).cloned() else { continue };
+            let is_up = matches!(server.state, UpstreamState::Ready | UpstreamState::NeedsLogin(_));
+            if is_up
+                && caller.sees(&server.name)
+                && let Some(words) = upstream.missing_login(caller).await
+            {
+                let state = UpstreamState::NeedsLogin(words.into());
+                catalog = Arc::new(catalog.with(server.with_state(state)));
+            }
+        }
+        catalog
+    }
+
+    /// Reports whether each agent token signs in to a server for itself.
+    pub fn has_login_per_token(&self, name: &str) -> bool {
+        let upstream = self.shared.registry.upstream(name);
+        upstream.is_some_and(|it| it.sign_ins().is_some_and(|sign_ins| sign_ins.is_per_token()))
+    }
+
+    /// Forgets what a server granted: to one token, or to all. Returns false if there was nothing.
+    pub async fn logout(&self, by: &DecisionSource, target: &LoginTarget) -> Result<bool, Refusal> {
+        let (upstream, sign_ins) = self.remote(&target.server)?;
+        let sign_in = match &target.token {
+            Some(_) => Some(self.sign_in_of(&sign_ins, target)?),
+            None => None,
+        };
+        let subject = DecisionSubject::server(&target.server);
+        self.record_decision(by, subject, target.details("logout")).await?;
+        let was_there = match &sign_in {
+            Some(sign_in) => sign_in.forget().await,
+            None => sign_ins.forget_all().await,
+        };
         let was_there =
             was_there.map_err(|reason| Refusal::new(Code::SecretsUnavailable, reason))?;
-        self.reconnected(name).await;
+        match sign_in {
+            Some(sign_in) if sign_ins.is_per_token() => {
+                upstream.login_changed(&sign_in).await;
+                self.relisted(&upstream, &sign_in).await;
+            }
+            Some(_) | None => self.reconnected(&target.server).await,
+        }
         Ok(was_there)
+    }
+
+    /// Waits until another token lists the server's tools, if this one did.
+    async fn relisted(&self, upstream: &Upstream, sign_in: &Arc<SignIn>) {
+        let within = self.settings().connect_timeout;
+        let _ = tokio::time::timeout(within, upstream.listed_without(sign_in)).await;
+    }
+
+    /// Forgets what servers granted to an agent token that was revoked.
+    pub(crate) async fn forget_token(&self, name: &str, id: TokenId) -> Result<(), String> {
+        let upstreams = self.shared.registry.upstreams();
+        let forgetting = upstreams.iter().filter_map(|upstream| {
+            let sign_ins = upstream.sign_ins().filter(|sign_ins| sign_ins.is_per_token())?;
+            let sign_in = sign_ins.of_token(&name.into(), id);
+            Some(async move {
+                let forgotten = sign_in.forget().await;
+                upstream.login_changed(&sign_in).await;
+                forgotten
+            })
+        });
+        for forgotten in join_all(forgetting).await {
+            forgotten?;
+        }
+        // Those of servers that are not in the config now.
+        forget_grants(self.shared.store.vault(), name, id).await
     }
 
     /// Reconnects to a server, and waits for the outcome.
@@ -231,12 +353,17 @@ impl Gateway {
     }
 
     /// Returns a server that a person may sign in to, once a connection to it was tried.
-    async fn signing_in(&self, name: &str) -> Result<(Arc<Upstream>, Arc<SignIn>), Refusal> {
+    async fn signing_in(
+        &self,
+        target: &LoginTarget,
+    ) -> Result<(Arc<Upstream>, Arc<SignIn>), Refusal> {
+        let name = target.server.as_str();
         let server = self.known_server(name)?;
         if server.rules.disabled {
             return Err(conflict(format!("server '{name}' is disabled: enable it first")));
         }
-        let (upstream, sign_in) = self.remote(name)?;
+        let (upstream, sign_ins) = self.remote(name)?;
+        let sign_in = self.sign_in_of(&sign_ins, target)?;
         if !upstream.spec().may_start() {
             let message = format!(
                 "server '{name}' is not approved: run 'countersign upstream approve {name}' first"
@@ -248,11 +375,43 @@ impl Gateway {
         Ok((upstream, sign_in))
     }
 
-    fn remote(&self, name: &str) -> Result<(Arc<Upstream>, Arc<SignIn>), Refusal> {
+    /// Returns the sign-in of the token that is meant, or the one that all share.
+    fn sign_in_of(&self, sign_ins: &SignIns, target: &LoginTarget) -> Result<Arc<SignIn>, Refusal> {
+        let LoginTarget { server, token } = target;
+        let field = json!({"field": "token"});
+        let caller = match (token, sign_ins.is_per_token()) {
+            (None, false) => return Ok(sign_ins.everybody()),
+            (Some(_), false) => {
+                let message = format!("all tokens share one sign-in to server '{server}'");
+                return Err(conflict(format!("{message}: leave the token out")));
+            }
+            (None, true) => {
+                let agents = self.tokens().agents();
+                let names: Vec<&str> = agents.iter().map(|agent| &*agent.token).collect();
+                let message = format!(
+                    "each token signs in to server '{server}' for itself: name one with --token \
+                     ({})",
+                    names.join(", ")
+                );
+                return Err(Refusal::new(Code::InvalidRequest, message).with(field));
+            }
+            (Some(name), true) => self.tokens().named(name).ok_or_else(|| {
+                let message = format!("there is no valid agent token '{name}'");
+                Refusal::new(Code::InvalidRequest, message).with(field)
+            })?,
+        };
+        if !caller.sees(server) {
+            let message = format!("token '{}' may not use server '{server}'", caller.token);
+            return Err(conflict(message));
+        }
+        sign_ins.of_caller(&caller).map_err(conflict)
+    }
+
+    fn remote(&self, name: &str) -> Result<(Arc<Upstream>, Arc<SignIns>), Refusal> {
         self.known_server(name)?;
         let upstream = self.shared.registry.upstream(name);
-        let sign_in = upstream.as_ref().and_then(|upstream| upstream.sign_in().cloned());
-        upstream.zip(sign_in).ok_or_else(|| {
+        let sign_ins = upstream.as_ref().and_then(|upstream| upstream.sign_ins().cloned());
+        upstream.zip(sign_ins).ok_or_else(|| {
             conflict(format!(
                 "server '{name}' takes no sign-in: it has no 'url', or has its own token in 'headers'"
             ))

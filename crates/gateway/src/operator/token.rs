@@ -1,6 +1,6 @@
 //! Tokens for agents: issued with a scope, shown once, revoked.
 
-use domain::caller::Scope;
+use domain::caller::{Scope, TokenId};
 use domain::config::ServerOrigin;
 use domain::{Code, Refusal, config, near};
 use jiff::{SignedDuration, Timestamp};
@@ -76,16 +76,21 @@ impl Gateway {
     pub async fn revoke_token(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         let records = self.token_records().await?;
         let valid = || records.iter().filter(|record| record.revoked_at.is_none());
-        if !valid().any(|record| record.name == name) {
+        let revoked = valid().find(|record| record.name == name);
+        let Some(id) = revoked.map(|record| TokenId(record.hash)) else {
             let near = near::names(name, valid().map(|record| &*record.name), NEAR_MAX);
             let hint = near::hint(&near);
             let message = format!("token '{name}' does not exist or is already revoked{hint}");
             return Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})));
-        }
+        };
         let details = json!({"decision": "revoke", "name": name});
         self.record_decision(by, DecisionSubject::token(), details).await?;
-        let name = name.to_owned();
-        self.decide(move |state| state.revoke_token(&name, Timestamp::now()).map(|_| ())).await
+        let owned = name.to_owned();
+        self.decide(move |state| state.revoke_token(&owned, Timestamp::now()).map(|_| ())).await?;
+        if let Err(reason) = self.forget_token(name, id).await {
+            tracing::warn!("cannot remove what servers granted to a revoked token: {reason}");
+        }
+        Ok(())
     }
 
     fn check_name(&self, name: &str) -> Result<(), Refusal> {

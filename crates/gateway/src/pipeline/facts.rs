@@ -30,6 +30,8 @@ pub(super) struct Snapshot {
     query_key: [u8; 32],
     /// The origin of what a method other than `tools/call` reaches.
     method_source: Option<Source>,
+    /// The sign-in that the caller lacks, where each has its own.
+    missing_login: Option<String>,
 }
 
 impl Snapshot {
@@ -47,7 +49,8 @@ impl Snapshot {
             Method::ToolCall => None,
             _ => catalog.server(&call.tool.server).map(|it| Source::Mcp(it.name.clone())),
         };
-        Snapshot { catalog, settings, metrics, place, query_key, method_source }
+        let missing_login = missing_login(gateway, &catalog, call).await;
+        Snapshot { catalog, settings, metrics, place, query_key, method_source, missing_login }
     }
 
     /// The circumstances that decide what the call's arguments name.
@@ -143,7 +146,7 @@ impl Snapshot {
             return Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) };
         };
         if let Some(hints) = call.method.hints() {
-            return find_subject(server, call, hints);
+            return self.find_subject(server, call, hints);
         }
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
@@ -156,30 +159,42 @@ impl Snapshot {
                 Lookup::Server { lock, unavailable: None }
             }
             None if server.state != UpstreamState::Ready => {
-                Lookup::Server { lock: Lock::Callable, unavailable: server.unavailable() }
+                Lookup::Server { lock: Lock::Callable, unavailable: self.unavailable(server) }
             }
             None => Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
         }
     }
+
+    /// Looks up what a request other than a tool call is about.
+    fn find_subject<'a>(&'a self, server: &'a Server, call: &Call, hints: Hints) -> Lookup<'a> {
+        let lock = server.subject_lock(call.method.subject(call.arguments.members()));
+        match lock {
+            Some(lock @ Lock::Locked(_)) => Lookup::Server { lock, unavailable: None },
+            _ if server.state != UpstreamState::Ready => {
+                Lookup::Server { lock: Lock::Callable, unavailable: self.unavailable(server) }
+            }
+            Some(lock) => Lookup::Tool { hints, lock, arguments: SchemaVerdict::Fits },
+            None => Lookup::Nothing { near: Vec::new() },
+        }
+    }
+
+    fn unavailable<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
+        self.missing_login.as_deref().or_else(|| server.unavailable())
+    }
+}
+
+/// Returns the sign-in that the caller lacks, if that is why the server cannot be used.
+async fn missing_login(gateway: &Gateway, catalog: &Catalog, call: &Call) -> Option<String> {
+    let server = catalog.server(&call.tool.server)?;
+    let needs_login = matches!(server.state, UpstreamState::NeedsLogin(_));
+    let upstream = gateway.shared.registry.upstream(&server.name).filter(|_| needs_login)?;
+    upstream.missing_login(&call.caller).await
 }
 
 /// Reports whether the caller may see the tool. A profile that names tools hides other methods,
 /// unless it names them too.
 fn is_seen(call: &Call) -> bool {
     call.caller.sees_tool(&call.tool.server, &call.tool.tool)
-}
-
-/// Looks up what a request other than a tool call is about.
-fn find_subject<'a>(server: &'a Server, call: &Call, hints: Hints) -> Lookup<'a> {
-    let lock = server.subject_lock(call.method.subject(call.arguments.members()));
-    match lock {
-        Some(lock @ Lock::Locked(_)) => Lookup::Server { lock, unavailable: None },
-        _ if server.state != UpstreamState::Ready => {
-            Lookup::Server { lock: Lock::Callable, unavailable: server.unavailable() }
-        }
-        Some(lock) => Lookup::Tool { hints, lock, arguments: SchemaVerdict::Fits },
-        None => Lookup::Nothing { near: Vec::new() },
-    }
 }
 
 /// Waits for the list of the connection that will carry the call: the call is checked against it.

@@ -35,7 +35,8 @@ pub(crate) struct AskingCall {
 
 impl QuestionOrigin {
     pub(crate) fn of_session(server: &str, key: SessionKey<'_>) -> QuestionOrigin {
-        let SessionKey { session, token, client, surface } = key;
+        let SessionKey { session, caller, client, surface } = key;
+        let token = &caller.token;
         QuestionOrigin {
             server: server.to_owned(),
             surface: Some(surface),

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use crate::secrets::{SecretSupply, SecretValues};
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::ItemList;
-use crate::upstream::sign_in::SignIn;
+use crate::upstream::sign_in::{GrantHolder, SignIn};
 use crate::{limits, program};
 
 pub(super) struct Connection {
@@ -106,8 +106,13 @@ impl Opening<'_> {
         secrets: &SecretValues,
     ) -> Result<HttpEndpoint, String> {
         // A URL with a user name has its own authorization.
-        let Some(sign_in) = self.sign_in.filter(|_| !has_login(&endpoint.url)) else {
-            return Ok(endpoint);
+        let sign_in = match self.sign_in {
+            Some(sign_in) if !has_login(&endpoint.url) => sign_in,
+            Some(sign_in) if *sign_in.holder() != GrantHolder::Everybody => {
+                let words = "its URL has a user name, so that tokens cannot sign in to it";
+                return Err(words.to_owned());
+            }
+            Some(_) | None => return Ok(endpoint),
         };
         sign_in.prepare(&endpoint.url, secrets)?;
         let credentials: Arc<dyn Credentials> = sign_in.clone();

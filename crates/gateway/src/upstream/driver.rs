@@ -28,7 +28,7 @@ use crate::upstream::own::OwnConnections;
 use crate::upstream::pace::RelistPace;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::SharedSide;
-use crate::upstream::sign_in::{SignIn, login_granted, login_needed};
+use crate::upstream::sign_in::{SignIns, login_granted, login_needed};
 use crate::{GateSettings, limits};
 
 pub(crate) enum DriverCommand {
@@ -45,7 +45,7 @@ pub(crate) enum DriverCommand {
 /// The state the driver shares with its handle.
 pub(super) struct Wiring {
     pub(super) secrets: SecretSupply,
-    pub(super) sign_in: Option<Arc<SignIn>>,
+    pub(super) sign_ins: Option<Arc<SignIns>>,
     pub(super) publisher: Publisher,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) link: Arc<ArcSwapOption<LinkHandle>>,
@@ -78,6 +78,9 @@ pub(super) struct Driver {
     relisting: Option<JoinHandle<Result<ServerLists, UpstreamFailure>>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
+    /// The connections of single clients outlive the next disconnect: only the token that lists the
+    /// tools changes.
+    spares_own: bool,
     pace: RelistPace,
     sweep_at: Instant,
 }
@@ -124,6 +127,7 @@ impl Driver {
             relisting: None,
             retry_at: None,
             relist_at: None,
+            spares_own: false,
             pace: RelistPace::default(),
             sweep_at: Instant::now() + limits::OWN_CONNECTION_IDLE,
         }
@@ -204,7 +208,7 @@ impl Driver {
         let (retry_at, sweep_at) = (self.retry_at, self.sweep_at);
         let relist_at = self.relist_at.filter(|_| self.relisting.is_none());
         let needs_login = matches!(self.machine.state(), UpstreamState::NeedsLogin(_));
-        let sign_in = self.wiring.sign_in.as_ref();
+        let sign_ins = self.wiring.sign_ins.as_ref();
         tokio::select! {
             command = receiver.recv() => Wakeup::Command(command),
             () = self.side.list_changed.notified() => Wakeup::ListChanged,
@@ -226,8 +230,8 @@ impl Driver {
                 Wakeup::RelistDue
             }
             () = due(Some(sweep_at)) => Wakeup::SweepDue,
-            () = login_needed(sign_in) => Wakeup::LoginNeeded,
-            () = login_granted(sign_in, needs_login) => Wakeup::LoginGranted,
+            () = login_needed(sign_ins) => Wakeup::LoginNeeded,
+            () = login_granted(sign_ins, needs_login) => Wakeup::LoginGranted,
         }
     }
 
@@ -244,11 +248,15 @@ impl Driver {
 
     fn connect(&mut self) {
         let (server, spec) = (self.spec.name.clone(), self.spec.clone());
-        let sign_in = self.wiring.sign_in.clone();
+        let sign_ins = self.wiring.sign_ins.clone();
         let (secrets, stderr) = (self.wiring.secrets.clone(), self.wiring.stderr.clone());
         let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
         self.attempt = Some(tokio::spawn(async move {
+            let sign_in = match &sign_ins {
+                Some(sign_ins) => Some(sign_ins.lister().await),
+                None => None,
+            };
             let opening = Opening {
                 server: &server,
                 spec: &spec,
@@ -319,7 +327,11 @@ impl Driver {
         let ServerLists { tools, others, resources } = lists;
         let resources_changed = self.side.resources_changed();
         let known = || Some(self.review.listing.offer()?.resources().clone());
-        let resources = resources.or_else(known).unwrap_or_default();
+        let resources = match self.is_per_token() {
+            // The resources of one person are not shown to another.
+            true => Arc::default(),
+            false => resources.or_else(known).unwrap_or_default(),
+        };
         let extras = Extras { instructions, lists: others, resources, resources_changed };
         let extras = extras.bounded(&self.spec.name);
         let is_known = self.review.listing.is_of(&tools);
@@ -377,7 +389,9 @@ impl Driver {
         if let Some(link) = self.link.take() {
             link.close().await;
         }
-        self.wiring.own.close_all().await;
+        if !std::mem::take(&mut self.spares_own) {
+            self.wiring.own.close_all().await;
+        }
     }
 
     fn publish(&mut self) {
@@ -451,13 +465,22 @@ impl Driver {
 
 impl Driver {
     /// Returns the event for a failure: a server that needs a sign-in is not tried again.
-    fn failed(&self, failure: UpstreamFailure) -> UpstreamEvent {
+    fn failed(&mut self, failure: UpstreamFailure) -> UpstreamEvent {
         self.login_event().unwrap_or_else(|| failed(failure))
     }
 
-    fn login_event(&self) -> Option<UpstreamEvent> {
-        let sign_in = self.wiring.sign_in.as_ref()?;
-        Some(UpstreamEvent::LoginNeeded(sign_in.words(sign_in.need()?).into()))
+    /// Returns the event for a sign-in that is needed. Another token may be able to list the tools.
+    fn login_event(&mut self) -> Option<UpstreamEvent> {
+        let sign_ins = self.wiring.sign_ins.as_ref()?;
+        if sign_ins.drops_lister() {
+            self.spares_own = true;
+            return Some(UpstreamEvent::Restart);
+        }
+        Some(UpstreamEvent::LoginNeeded(sign_ins.need()?.into()))
+    }
+
+    fn is_per_token(&self) -> bool {
+        self.wiring.sign_ins.as_ref().is_some_and(|sign_ins| sign_ins.is_per_token())
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use domain::Caller;
 use domain::config::Sharing;
 use domain::upstream::UpstreamFailure;
 use mcp::child::StderrTail;
@@ -32,7 +33,7 @@ use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
-use crate::upstream::sign_in::SignIn;
+use crate::upstream::sign_in::{SignIn, SignIns, no_token};
 use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
@@ -46,7 +47,7 @@ pub(super) struct OwnConnections {
 /// The parts of the gate that all connections of single clients use.
 pub(super) struct OwnSurroundings {
     pub(super) secrets: SecretSupply,
-    pub(super) sign_in: Option<Arc<SignIn>>,
+    pub(super) sign_ins: Option<Arc<SignIns>>,
     pub(super) stderr: StderrTail,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) publisher: Publisher,
@@ -56,6 +57,8 @@ pub(super) struct OwnSurroundings {
 
 pub(super) struct OwnConnection {
     token: Arc<str>,
+    /// Supplies the tokens of its requests, if the server may require them.
+    sign_in: Option<Arc<SignIn>>,
     pub(super) side: Arc<ClientSide>,
     opened: OnceCell<OpenConnection>,
     /// The time and reason of a failure to open.
@@ -102,8 +105,12 @@ impl OwnConnections {
         client: Option<SessionKey<'_>>,
         ctx: &CallContext,
     ) -> Result<Option<Arc<OwnConnection>>, ProviderError> {
-        let (Some(client), Some(capabilities)) = (client, self.wanted(ctx)) else {
-            return Ok(None);
+        let (client, capabilities) = match (client, self.wanted(ctx)) {
+            (Some(client), Some(capabilities)) => (client, capabilities),
+            (None, Some(_)) if self.is_per_token() => {
+                return Err(ProviderError::Unavailable(no_token()));
+            }
+            (_, _) => return Ok(None),
         };
         let own = self.entry(client)?;
         own.side.meet(ctx);
@@ -129,7 +136,7 @@ impl OwnConnections {
             return Err(failure.clone());
         }
         let timeout = self.around.settings.load().connect_timeout.min(ctx.remaining());
-        let opened = self.open(session, own.side.clone(), capabilities, timeout).await;
+        let opened = self.open(session, own, capabilities, timeout).await;
         if let Err(failure) = &opened {
             tracing::warn!(server = %self.server, reason = %failure, "a client's own connection");
             let _ = own.failed.set((Instant::now(), failure.clone()));
@@ -140,14 +147,15 @@ impl OwnConnections {
     async fn open(
         &self,
         session: &Arc<str>,
-        side: Arc<ClientSide>,
+        own: &OwnConnection,
         capabilities: Raw,
         timeout: Duration,
     ) -> Result<OpenConnection, UpstreamFailure> {
+        let side = own.side.clone();
         let opening = Opening {
             server: &self.server,
             spec: &self.spec,
-            sign_in: self.around.sign_in.as_ref(),
+            sign_in: own.sign_in.as_ref(),
             secrets: &self.around.secrets,
             service: side.clone(),
             capabilities,
@@ -175,6 +183,9 @@ impl OwnConnections {
     /// Returns the capabilities to declare on the client's own connection; `None` if the shared one
     /// suffices.
     fn wanted(&self, ctx: &CallContext) -> Option<Raw> {
+        if self.is_per_token() {
+            return Some(declared(ctx).write());
+        }
         match self.sharing {
             Sharing::Shared => None,
             Sharing::Auto => {
@@ -185,8 +196,21 @@ impl OwnConnections {
         }
     }
 
+    /// Reports whether each agent token has a sign-in of its own. Then nobody shares a connection.
+    fn is_per_token(&self) -> bool {
+        self.around.sign_ins.as_ref().is_some_and(|sign_ins| sign_ins.is_per_token())
+    }
+
+    /// Returns the sign-in that a client's requests use.
+    fn sign_in(&self, caller: &Caller) -> Result<Option<Arc<SignIn>>, ProviderError> {
+        let sign_ins = self.around.sign_ins.as_ref();
+        let sign_in = sign_ins.map(|sign_ins| sign_ins.of_caller(caller)).transpose();
+        sign_in.map_err(ProviderError::Unavailable)
+    }
+
     fn entry(&self, client: SessionKey<'_>) -> Result<Arc<OwnConnection>, ProviderError> {
-        let SessionKey { session, token, .. } = client;
+        let SessionKey { session, caller, .. } = client;
+        let (token, sign_in) = (&caller.token, self.sign_in(caller)?);
         let mut by_session = self.lock();
         // A connection that has ended is opened again, as the shared one would be.
         by_session.retain(|_, own| !own.is_spent());
@@ -209,6 +233,7 @@ impl OwnConnections {
         let own = by_session.entry(session.clone()).or_insert_with(|| {
             Arc::new(OwnConnection {
                 token: token.clone(),
+                sign_in: sign_in.clone(),
                 side: Arc::new(ClientSide::new(
                     &self.server,
                     session,
@@ -220,8 +245,24 @@ impl OwnConnections {
                 last_used: Mutex::new(Instant::now()),
             })
         });
+        // A session is of one token, and so is its connection.
+        if own.sign_in.as_ref().map(Arc::as_ptr) != sign_in.as_ref().map(Arc::as_ptr) {
+            let message = "the client's own connection is that of another token".to_owned();
+            return Err(ProviderError::Unavailable(message));
+        }
         *own.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Ok(own.clone())
+    }
+
+    /// Closes the connections that use a sign-in, so that they are opened anew.
+    pub(super) async fn end_sign_in(&self, sign_in: &Arc<SignIn>) {
+        let of_it =
+            |own: &OwnConnection| own.sign_in.as_ref().is_some_and(|of| Arc::ptr_eq(of, sign_in));
+        let ended: Vec<Arc<OwnConnection>> = {
+            let mut by_session = self.lock();
+            by_session.extract_if(|_, own| of_it(own)).map(|(_, own)| own).collect()
+        };
+        close(ended).await;
     }
 
     fn refusal_log(&self, client: SessionKey<'_>) -> RefusalLog {

@@ -2,7 +2,9 @@
 //! must sign in. One process at a time renews, and what it was issued is stored before it is used.
 
 mod grant;
+mod holder;
 mod login;
+mod sign_ins;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,23 +24,34 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub(crate) use grant::Grant;
+pub(crate) use holder::GrantHolder;
 pub(crate) use login::{DeviceLogin, StartedLogin};
+pub use sign_ins::TokenLogin;
+pub(crate) use sign_ins::{SignIns, forget_grants, login_granted, login_needed, no_token};
 
 use crate::limits;
 use crate::secrets::{SecretSupply, SecretValues};
-use crate::spec::{ServerEndpoint, ServerSpec};
 use grant::{GrantClient, GrantPlace, GrantTokens};
 
+/// One grant of a server: everybody's, or that of one agent token.
 pub(crate) struct SignIn {
-    server: Arc<str>,
-    oauth: OAuth,
+    server: Arc<SignInServer>,
+    holder: GrantHolder,
     place: GrantPlace,
-    target: ArcSwapOption<SignInTarget>,
     held: Mutex<HeldGrant>,
     /// One task at a time renews. The others then find a new token.
     renewing: tokio::sync::Mutex<()>,
     /// A person must sign in.
     needed: Notify,
+}
+
+/// The server that all its sign-ins are to.
+struct SignInServer {
+    name: Arc<str>,
+    oauth: OAuth,
+    target: ArcSwapOption<SignInTarget>,
+    /// The server's last words about how to be authorized.
+    challenge: Mutex<Challenge>,
 }
 
 /// The server as the last connection reached it.
@@ -53,8 +66,6 @@ struct HeldGrant {
     is_loaded: bool,
     /// The time at which the grant was stored, as far as it was noticed.
     stored_at: Option<Timestamp>,
-    /// The server's last words about how to be authorized.
-    challenge: Challenge,
     need: Option<LoginNeed>,
     /// The earliest time of another attempt to renew, after one that failed.
     retry_at: Option<Instant>,
@@ -72,27 +83,21 @@ pub(crate) enum LoginNeed {
 }
 
 impl SignIn {
-    /// Returns the sign-in to a server, unless it is none that could need one, or has its own token.
-    pub(crate) fn of(spec: &ServerSpec, secrets: &SecretSupply) -> Option<Arc<SignIn>> {
-        let (ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. }) =
-            &spec.endpoint
-        else {
-            return None;
-        };
-        let is_token = |name: &str| name.eq_ignore_ascii_case("authorization");
-        if headers.iter().any(|(name, _)| is_token(name)) {
-            return None;
-        }
+    fn new(server: &Arc<SignInServer>, holder: GrantHolder, secrets: &SecretSupply) -> Arc<SignIn> {
         let (vault, known) = (secrets.vault().clone(), secrets.known().clone());
-        Some(Arc::new(SignIn {
-            server: spec.name.clone(),
-            oauth: spec.oauth.clone().unwrap_or_default(),
-            place: GrantPlace { vault, known, name: spec.name.to_string() },
-            target: ArcSwapOption::empty(),
+        let name = holder.grant_name(&server.name);
+        Arc::new(SignIn {
+            server: server.clone(),
+            holder,
+            place: GrantPlace { vault, known, name },
             held: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             needed: Notify::new(),
-        }))
+        })
+    }
+
+    pub(crate) fn holder(&self) -> &GrantHolder {
+        &self.holder
     }
 
     /// Prepares for a connection to the server at this address.
@@ -101,11 +106,12 @@ impl SignIn {
             let value = template.as_ref().map(|template| secrets.expand(template)).transpose();
             value.map_err(|error| error.to_string()).map(|value| value.map(SecretText::new))
         };
+        let oauth = &self.server.oauth;
         let choice = ClientChoice {
-            id: self.oauth.client_id.clone(),
-            secret: secret(&self.oauth.client_secret)?,
-            private_key: secret(&self.oauth.private_key)?,
-            auth: self.oauth.auth_method.map(|method| match method {
+            id: oauth.client_id.clone(),
+            secret: secret(&oauth.client_secret)?,
+            private_key: secret(&oauth.private_key)?,
+            auth: oauth.auth_method.map(|method| match method {
                 TokenAuth::None => ClientAuth::None,
                 TokenAuth::Basic => ClientAuth::Basic,
                 TokenAuth::Post => ClientAuth::Post,
@@ -114,11 +120,10 @@ impl SignIn {
         for secret in choice.secret.iter().chain(&choice.private_key) {
             self.place.known.add(secret.expose());
         }
-        let is_known = self.target.load().as_ref().is_some_and(|target| target.url == url);
-        self.target.store(Some(Arc::new(SignInTarget { url: url.to_owned(), choice })));
+        self.server.target.store(Some(Arc::new(SignInTarget { url: url.to_owned(), choice })));
         let mut held = self.held();
         held.need = None;
-        if !is_known {
+        if held.grant.as_ref().is_some_and(|grant| grant.server != url) {
             held.grant = None;
         }
         // Another process may have renewed or replaced it since.
@@ -160,11 +165,16 @@ impl SignIn {
             LoginNeed::Token => "it needs a sign-in",
             LoginNeed::Scope => "it needs a sign-in with more rights",
         };
-        format!("{what}: a person must run 'countersign upstream login {}'", self.server)
+        let command = self.holder.login_command(&self.server.name);
+        format!("{what}: a person must run '{command}'")
     }
 
     fn is_machine(&self) -> bool {
-        self.oauth.grant == OAuthGrant::Machine
+        self.server.oauth.grant == OAuthGrant::Machine
+    }
+
+    fn challenge(&self) -> MutexGuard<'_, Challenge> {
+        self.server.challenge.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn held(&self) -> MutexGuard<'_, HeldGrant> {
@@ -172,7 +182,8 @@ impl SignIn {
     }
 
     fn target(&self) -> Result<Arc<SignInTarget>, String> {
-        self.target.load_full().ok_or_else(|| "no connection to it was attempted yet".to_owned())
+        let target = self.server.target.load_full();
+        target.ok_or_else(|| "no connection to it was attempted yet".to_owned())
     }
 
     /// Returns the value for a request, if it is known without any work.
@@ -260,14 +271,14 @@ impl SignIn {
                 self.keep(Grant { tokens, ..(*grant).clone() }).await
             }
             Err(error) if error.ends_grant() => {
-                tracing::warn!(server = %self.server, %error, "the sign-in has ended");
+                tracing::warn!(server = %self.server.name, %error, "the sign-in has ended");
                 if error.ends_client() {
                     let _ = self.place.remove().await;
                 }
                 self.end(&grant).await
             }
             Err(error) => {
-                tracing::warn!(server = %self.server, %error, "cannot renew the token");
+                tracing::warn!(server = %self.server.name, %error, "cannot renew the token");
                 self.held().retry_at = Some(Instant::now() + limits::RENEWAL_RETRY);
                 self.postponed()
             }
@@ -327,7 +338,7 @@ impl SignIn {
             GrantClient::Registered { identity, .. } => identity.clone(),
             GrantClient::Configured { id } => {
                 let choice =
-                    self.target.load_full().map(|it| it.choice.clone()).unwrap_or_default();
+                    self.server.target.load_full().map(|it| it.choice.clone()).unwrap_or_default();
                 let (secret, auth) = match (choice.private_key, choice.secret) {
                     (Some(key), _) => (Some(key), ClientAuth::PrivateKeyJwt),
                     (None, Some(secret)) => {
@@ -349,7 +360,7 @@ impl SignIn {
                 Ok(())
             }
             Err(error) => {
-                tracing::warn!(server = %self.server, %error, "cannot obtain a token");
+                tracing::warn!(server = %self.server.name, %error, "cannot obtain a token");
                 self.held().retry_at = Some(Instant::now() + limits::RENEWAL_RETRY);
                 let expired = self.postponed();
                 expired.map_err(|_| "the gate cannot obtain a token for it; see the log".to_owned())
@@ -388,7 +399,7 @@ impl SignIn {
                         it names"
                 .to_owned());
         }
-        tracing::warn!(server = %self.server, scopes = ?wanted, "the server wants more scopes");
+        tracing::warn!(server = %self.server.name, scopes = ?wanted, "the server wants more scopes");
         if grant.wanted != wanted {
             let _one_process = self.place.lock().await?;
             self.keep(Grant { wanted, ..(*grant).clone() }).await?;
@@ -401,7 +412,7 @@ impl SignIn {
         if is_insufficient {
             return self.wants_scope(&challenge).await;
         }
-        self.held().challenge = challenge;
+        *self.challenge() = challenge;
         let is_current = !self.is_renewed(sent);
         if is_second && is_current {
             // A token that is refused as soon as it was issued is not worth another.
@@ -427,47 +438,64 @@ impl SignIn {
     }
 }
 
-impl Credentials for SignIn {
-    fn token(&self) -> BoxFuture<'_, Result<Option<HeaderValue>, String>> {
-        async {
+impl SignIn {
+    /// Returns the value for the next request. A server that all callers share a sign-in to is asked
+    /// without a token if there is none: most need none.
+    async fn common_token(&self) -> Result<Option<HeaderValue>, String> {
+        if let Some(ready) = self.ready() {
+            return Ok(ready);
+        }
+        if !self.held().is_loaded {
+            // One that does need a token refuses the request, and then its caller learns that the
+            // grant cannot be read.
+            if self.load().await.is_err() {
+                return Ok(None);
+            }
             if let Some(ready) = self.ready() {
                 return Ok(ready);
             }
-            if !self.held().is_loaded {
-                // Most servers need no token. One that does refuses the request, and then its
-                // caller learns that the grant cannot be read.
-                if self.load().await.is_err() {
-                    return Ok(None);
-                }
-                if let Some(ready) = self.ready() {
-                    return Ok(ready);
-                }
-            }
-            self.renew(None).await?;
-            let grant = self.held().grant.clone();
-            Ok(grant.and_then(|grant| grant.tokens.as_ref()?.header()))
         }
-        .boxed()
+        self.renew(None).await?;
+        let grant = self.held().grant.clone();
+        Ok(grant.and_then(|grant| grant.tokens.as_ref()?.header()))
+    }
+
+    /// Returns the value for the next request of an agent token. Nothing is sent without one.
+    async fn own_token(&self) -> Result<Option<HeaderValue>, String> {
+        match self.ready() {
+            Some(Some(value)) => return Ok(Some(value)),
+            // Somebody may have signed in since.
+            Some(None) => self.load().await?,
+            None if !self.held().is_loaded => self.load().await?,
+            None => {}
+        }
+        if self.ready().is_none() {
+            self.renew(None).await?;
+        }
+        let grant = self.held().grant.clone();
+        let value = grant.and_then(|grant| grant.tokens.as_ref()?.header());
+        value.map(Some).ok_or_else(|| self.must_login(LoginNeed::Token))
+    }
+
+    /// Reports whether there is a grant with tokens for this server, without using it.
+    async fn is_granted(&self) -> bool {
+        let grant = self.place.read().await.ok().flatten();
+        let target = self.server.target.load_full();
+        let is_usable = |grant: &Grant| target.is_none_or(|it| self.is_usable(grant, &it));
+        grant.filter(|grant| grant.tokens.is_some()).is_some_and(|grant| is_usable(&grant))
+    }
+}
+
+impl Credentials for SignIn {
+    fn token(&self) -> BoxFuture<'_, Result<Option<HeaderValue>, String>> {
+        match self.holder {
+            GrantHolder::Everybody | GrantHolder::Nobody => self.common_token().boxed(),
+            GrantHolder::Token { .. } => self.own_token().boxed(),
+        }
     }
 
     fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> BoxFuture<'a, Result<(), String>> {
         self.was_refused(refusal).boxed()
-    }
-}
-
-/// Waits until a person must sign in, if there is a sign-in at all.
-pub(crate) async fn login_needed(sign_in: Option<&Arc<SignIn>>) {
-    match sign_in {
-        Some(sign_in) => sign_in.needed().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until somebody has signed in, if there is a sign-in at all.
-pub(crate) async fn login_granted(sign_in: Option<&Arc<SignIn>>, is_awaited: bool) {
-    match sign_in.filter(|_| is_awaited) {
-        Some(sign_in) => sign_in.granted().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -490,15 +518,14 @@ mod tests {
         let vault = Vault::of_home(home.path());
         let target =
             SignInTarget { url: "https://h/mcp".to_owned(), choice: ClientChoice::default() };
-        let sign_in = SignIn {
-            server: "h".into(),
+        let server = Arc::new(SignInServer {
+            name: "h".into(),
             oauth: OAuth::default(),
-            place: GrantPlace { vault, known: KnownSecrets::default(), name: "h".to_owned() },
             target: ArcSwapOption::from_pointee(target),
-            held: Mutex::default(),
-            renewing: tokio::sync::Mutex::default(),
-            needed: Notify::new(),
-        };
+            challenge: Mutex::default(),
+        });
+        let secrets = SecretSupply::new(&vault, &KnownSecrets::default());
+        let sign_in = SignIn::new(&server, GrantHolder::Everybody, &secrets);
         assert_eq!(sign_in.token().await, Ok(None));
         let (challenge, is_insufficient, is_second) = (Challenge::default(), false, false);
         let refusal = TokenRefusal { sent: None, is_insufficient, challenge, is_second };

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use admin::server::login::told;
-use admin::view::{LoginRequest, LoginResponse, ServerEntry, ServerLogin};
+use admin::view::{LoginRequest, LoginResponse, LogoutRequest, ServerEntry, ServerLogin};
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Html;
@@ -40,34 +40,50 @@ struct Brought {
 pub(super) async fn login(place: &Locations, args: Login) -> Result<(), Failure> {
     let name = args.name.clone();
     let work = async |control: &Control| {
-        if args.device {
-            with_code(control, &args.name).await
-        } else {
-            in_browser(control, &args).await
-        }
+        if args.device { with_code(control, &args).await } else { in_browser(control, &args).await }
     };
     let server = Control::with(place, Reach::Only(name.clone()), work).await?;
-    output::line(&format!("signed in to '{name}': {}", server.state))?;
+    let holder = holder(args.token.as_deref());
+    output::line(&format!("signed in to '{name}'{holder}: {}", server.state))?;
     match server.error {
         Some(error) => Err(Failure::call(format!("it cannot be used: {}", plain(&error)))),
         None => Ok(()),
     }
 }
 
-pub(super) async fn logout(place: &Locations, name: String) -> Result<(), Failure> {
+pub(super) async fn logout(
+    place: &Locations,
+    name: String,
+    token: Option<String>,
+) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/logout", encode(&name));
-    let leave = async |control: &Control| control.post(&path).await;
+    let holder = holder(token.as_deref());
+    let request = LogoutRequest { token };
+    let leave = async |control: &Control| control.send_json(&path, &request).await;
     let server = Control::with(place, Reach::Only(name.clone()), leave).await?;
     let server: ServerEntry = output::read(&server)?;
-    output::line(&format!("signed out of '{name}': {}", server.state))
+    output::line(&format!("signed out of '{name}'{holder}: {}", server.state))
+}
+
+/// Names the agent token, if the sign-in is that of one.
+fn holder(token: Option<&str>) -> String {
+    token.map(|token| format!(" for token '{token}'")).unwrap_or_default()
+}
+
+/// Returns the path that begins a sign-in, and the one that shows how far it is.
+fn paths(args: &Login) -> (String, String) {
+    let path = format!("{PATH}/{}/login", encode(&args.name));
+    let query = args.token.as_ref().map(|token| format!("?token={}", encode(token)));
+    let state = format!("{path}{}", query.unwrap_or_default());
+    (path, state)
 }
 
 async fn in_browser(control: &Control, args: &Login) -> Result<ServerEntry, Failure> {
-    let path = format!("{PATH}/{}/login", encode(&args.name));
-    let known: ServerLogin = output::read(&control.get(&path).await?)?;
+    let (path, state_path) = paths(args);
+    let known: ServerLogin = output::read(&control.get(&state_path).await?)?;
     let (listener, port) = listen(args.port, known.redirect_uri.as_deref()).await?;
     let redirect_uri = Some(format!("http://127.0.0.1:{port}/callback"));
-    let request = LoginRequest { redirect_uri, device: None };
+    let request = LoginRequest { redirect_uri, device: None, token: args.token.clone() };
     let begun: ServerLogin = output::read(&control.send_json(&path, &request).await?)?;
     let address = begun.address.unwrap_or_default();
     let (bring, mut brought) = mpsc::channel(16);
@@ -189,9 +205,10 @@ fn state_of(address: &str) -> Option<String> {
 }
 
 /// Signs in with a code that a person enters on any machine.
-async fn with_code(control: &Control, name: &str) -> Result<ServerEntry, Failure> {
-    let path = format!("{PATH}/{}/login", encode(name));
-    let request = LoginRequest { device: Some(true), redirect_uri: None };
+async fn with_code(control: &Control, args: &Login) -> Result<ServerEntry, Failure> {
+    let (path, state_path) = paths(args);
+    let request =
+        LoginRequest { device: Some(true), redirect_uri: None, token: args.token.clone() };
     let begun: ServerLogin = output::read(&control.send_json(&path, &request).await?)?;
     let (address, code) = (begun.address.unwrap_or_default(), begun.user_code.unwrap_or_default());
     note(&format!(
@@ -200,11 +217,11 @@ async fn with_code(control: &Control, name: &str) -> Result<ServerEntry, Failure
     ));
     loop {
         tokio::time::sleep(LOOK).await;
-        let now: ServerLogin = output::read(&control.get(&path).await?)?;
+        let now: ServerLogin = output::read(&control.get(&state_path).await?)?;
         match now.state.as_str() {
             "pending" => {}
             "done" => {
-                let server = control.get(&format!("{PATH}/{}", encode(name))).await?;
+                let server = control.get(&format!("{PATH}/{}", encode(&args.name))).await?;
                 return output::read(&server);
             }
             _ => {

@@ -1,25 +1,45 @@
-// A browser for people who agree to everything: opens the address given last, follows redirects and
-// keeps cookies.
+// A browser for people who agree to everything: opens the address given last, follows redirects, sends
+// forms as they are and keeps cookies. With `--deny` it refuses where it is asked to confirm a code.
 
+const refuses = process.argv.includes('--deny');
 let address = process.argv.at(-1);
+let form;
 const jar = new Map();
 for (let step = 0; step < 20; step++) {
     const { host } = new URL(address);
     const cookies = [...(jar.get(host) ?? new Map())].map(([name, value]) => `${name}=${value}`);
     const headers = { cookie: cookies.join('; ') };
-    const response = await fetch(address, { redirect: 'manual', headers });
+    const sent = form && { method: 'POST', body: form };
+    const response = await fetch(address, { redirect: 'manual', headers, ...sent });
     for (const line of response.headers.getSetCookie()) {
         const [pair] = line.split(';');
         const [name, value] = pair.split(/=(.*)/);
         jar.set(host, (jar.get(host) ?? new Map()).set(name, value));
     }
     const to = response.headers.get('location');
-    if (to === null) {
-        const text = await response.text();
-        if (!response.ok) {
-            throw new Error(`${address}: ${response.status} ${text}`);
-        }
+    const text = await response.text();
+    if (form?.has('abort')) {
         break;
+    } else if (to !== null) {
+        [address, form] = [new URL(to, address).href, undefined];
+    } else if (!response.ok) {
+        throw new Error(`${address}: ${response.status} ${text}`);
+    } else {
+        const [, action] = /<form[^>]* action="([^"]+)"/.exec(text) ?? [];
+        if (action === undefined) {
+            break;
+        }
+        [address, form] = [new URL(action, address).href, filled(text)];
     }
-    address = new URL(to, address).href;
+}
+
+// Returns the fields of the form on a page.
+function filled(page) {
+    const inputs = page.matchAll(/<input[^>]* name="([^"]+)" value="([^"]*)"/g);
+    const fields = new URLSearchParams([...inputs].map(([, name, value]) => [name, value]));
+    if (refuses && fields.has('confirm')) {
+        fields.delete('confirm');
+        fields.set('abort', 'yes');
+    }
+    return fields;
 }

@@ -2,8 +2,9 @@
 // arguments: the folder of oidc-provider, the folder of the SDK, and options in JSON: `lifetime` of
 // access tokens in seconds, `early` (the MCP server takes tokens for expired by so many seconds
 // before they are), `asks` (people fill in forms; otherwise they agree at once). Prints the address
-// of the MCP server. Tests ask and tell it things below `/test/`.
+// of the MCP server, which says who a call was made for. Tests ask and tell it things below `/test/`.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { randomUUID } from 'node:crypto';
@@ -33,6 +34,9 @@ const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
 const counts = { authorization_code: 0, refresh_token: 0, register: 0, [DEVICE]: 0 };
 const issued = [];
 let isOut = false;
+// The person that signs in next, and the one for whom the tool has another description.
+let person = 'person';
+let odd;
 // The answer to the first request with a token that was not used before is withheld.
 let held = 'off';
 const used = new Set();
@@ -87,7 +91,7 @@ async function authorize(request, response) {
 async function agree(request, response) {
     const { prompt, params, session, grantId } = await oidc.interactionDetails(request, response);
     if (prompt.name === 'login') {
-        await oidc.interactionFinished(request, response, { login: { accountId: 'person' } });
+        await oidc.interactionFinished(request, response, { login: { accountId: person } });
         return;
     }
     const known = grantId && (await oidc.Grant.find(grantId));
@@ -113,7 +117,7 @@ async function protect(request, response) {
             authorization_servers: [issuer],
             scopes_supported: ['mcp:use'],
         }));
-    } else if (!(await isAdmitted(request))) {
+    } else if (!(await admitted(request))) {
         const metadata = new URL('/.well-known/oauth-protected-resource/mcp', resource);
         response.writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${metadata}"` });
         response.end();
@@ -130,8 +134,17 @@ function isNew({ headers }) {
     return used.add(headers.authorization).size > before;
 }
 
-async function tested(what) {
+async function tested(path) {
+    const [what, whom] = path.split('/');
     switch (what) {
+        case 'person':
+            person = whom;
+            return {};
+        case 'odd':
+            odd = whom;
+            return {};
+        case 'crossed':
+            return { crossed };
         case 'counts':
             return counts;
         case 'issued':
@@ -154,10 +167,13 @@ async function tested(what) {
             return {};
         }
         case 'revoke': {
-            // As if the person had withdrawn the grant at the authorization server.
+            // As if the person, or everybody, had withdrawn the grant at the authorization server.
             for (const token of issued.filter(Boolean)) {
                 for (const kind of [oidc.RefreshToken, oidc.AccessToken]) {
-                    await (await kind.find(token))?.destroy();
+                    const found = await kind.find(token);
+                    if (found && (whom === undefined || found.accountId === whom)) {
+                        await found.destroy();
+                    }
                 }
             }
             return {};
@@ -167,13 +183,19 @@ async function tested(what) {
     }
 }
 
-async function isAdmitted(request) {
+// Returns the person that a request is made for, if its token is valid.
+async function admitted(request) {
     const [, token] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? [];
     const found = token && (await oidc.AccessToken.find(token));
-    return Boolean(found)
+    const isValid = Boolean(found)
         && [found.aud].flat().includes(resource)
         && found.remainingTTL > options.early;
+    return isValid ? found.accountId : undefined;
 }
+
+// Requests in a session that was opened for somebody else.
+let crossed = 0;
+const whose = new AsyncLocalStorage();
 
 async function serve(request, response) {
     const id = request.headers['mcp-session-id'];
@@ -181,20 +203,27 @@ async function serve(request, response) {
         response.writeHead(404).end();
         return;
     }
-    const transport = sessions.get(id) ?? (await open());
-    await transport.handleRequest(request, response);
+    const whom = await admitted(request);
+    const { transport, of } = sessions.get(id) ?? { transport: await open(whom), of: whom };
+    crossed += of === whom ? 0 : 1;
+    await whose.run(whom, () => transport.handleRequest(request, response));
 }
 
-async function open() {
+async function open(whom) {
     const transport = new NodeStreamableHTTPServerTransport({
         sessionIdGenerator: randomUUID,
-        onsessioninitialized: id => sessions.set(id, transport),
+        onsessioninitialized: id => sessions.set(id, { transport, of: whom }),
     });
     const server = new Server({ name: 'protected', version: '1' }, { capabilities: { tools: {} } });
     const annotations = { readOnlyHint: true };
-    const tool = { name: 'look', description: 'Looks', inputSchema: { type: 'object' }, annotations };
-    server.setRequestHandler('tools/list', () => ({ tools: [tool] }));
-    server.setRequestHandler('tools/call', () => ({ content: [{ type: 'text', text: 'seen' }] }));
+    server.setRequestHandler('tools/list', () => {
+        const description = whose.getStore() === odd ? 'Looks elsewhere' : 'Looks';
+        return { tools: [{ name: 'look', description, inputSchema: { type: 'object' }, annotations }] };
+    });
+    server.setRequestHandler('tools/call', () => {
+        const text = `seen by ${whose.getStore()}`;
+        return { content: [{ type: 'text', text }] };
+    });
     await server.connect(transport);
     return transport;
 }

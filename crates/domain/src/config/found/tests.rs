@@ -86,6 +86,7 @@ fn server_value(key: &str) -> Value {
         "start" => json!("lazy"),
         "call_timeout" => json!("7s"),
         "max_concurrent" => json!(1),
+        "login" => json!("shared"),
         "oauth" => json!({"client_id": "evil"}),
         "targets" => json!({"system": "evil"}),
         other if SERVER.foreign(other).is_some() => json!(["evil"]),

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::super::{AutoApprove, ServerConfig, Sharing, Start, ToolRules, Transport, keys};
+use super::super::{
+    AutoApprove, LoginScope, OAuthGrant, ServerConfig, Sharing, Start, ToolRules, Transport, keys,
+};
 use super::report::Report;
 use super::table::{Section, entries, give, set};
 use super::{oauth, scalar, targets, transport};
@@ -109,6 +111,7 @@ pub(super) fn server(
     let transport = transport::read(members, listen, report);
     settings(&mut server, members, report);
     server.transport = transport?;
+    check_login(&server, members, report);
     Some(server)
 }
 
@@ -123,9 +126,35 @@ fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Repor
     give(&mut server.call_timeout, members.span("call_timeout", report));
     let concurrent = members.count("max_concurrent", report).and_then(NonZeroU32::new);
     give(&mut server.max_concurrent, concurrent);
+    set(&mut server.login, members.choice("login", LoginScope::named, report));
     give(&mut server.oauth, oauth::read(members, report));
     set(&mut server.pin, members.flag("pin", report));
     give(&mut server.targets, targets::read(members, report).map(Arc::new));
+}
+
+/// Rejects a sign-in of each token where none can sign in, or where callers share a connection.
+fn check_login(server: &ServerConfig, members: &Section<'_>, report: &mut Report) {
+    if server.login != LoginScope::PerToken {
+        return;
+    }
+    let is_token = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
+    let is_machine = server.oauth.as_ref().is_some_and(|it| it.grant == OAuthGrant::Machine);
+    let fault = match &server.transport {
+        Transport::Stdio { .. } => "\"per_token\" needs 'url'",
+        Transport::Http { headers, .. } | Transport::Sse { headers, .. }
+            if headers.iter().any(is_token) =>
+        {
+            "\"per_token\" cannot be combined with the header 'Authorization'"
+        }
+        _ if is_machine => "\"per_token\" cannot be combined with grant \"client_credentials\"",
+        _ if server.sharing == Sharing::Shared => {
+            "\"per_token\" cannot be combined with sharing \"shared\""
+        }
+        _ => return,
+    };
+    let named = ["login", "oauth", "sharing"].into_iter().find_map(|name| members.get(name));
+    let location = named.map_or(&members.location, |entry| &entry.key);
+    report.fault(location, fault);
 }
 
 /// Applies a trusted file's entry to an existing server: its values replace the existing ones,
@@ -142,6 +171,7 @@ pub(super) fn laid_over(
     } else {
         let mut server = ServerConfig { tools: ToolRules::All, ..own.clone() };
         settings(&mut server, members, report);
+        check_login(&server, members, report);
         server
     };
     server.tools = own.tools.clone().narrowed(server.tools);

@@ -144,6 +144,7 @@ fn an_entry_without_a_connection_changes_only_its_own_keys() {
             "start" => json!("eager"),
             "call_timeout" => json!("7s"),
             "max_concurrent" => json!(1),
+            "login" => json!("shared"),
             "oauth" => json!({"client_id": "other"}),
             "targets" => json!({"system": "other"}),
             other => panic!("say here what a trusted file does with '{other}'"),

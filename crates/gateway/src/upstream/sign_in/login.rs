@@ -8,7 +8,7 @@ use mcp::authorization::{
 };
 
 use super::grant::{Grant, GrantClient, GrantTokens};
-use super::{SignIn, SignInTarget};
+use super::{GrantHolder, LoginNeed, SignIn, SignInTarget};
 
 /// The name under which the gate registers itself.
 const CLIENT_NAME: &str = "Countersign";
@@ -64,8 +64,13 @@ impl SignIn {
         }
         let (endpoint, grant) = self.as_client(&target, &server, &found, Some(redirect)).await?;
         let scopes = &grant.requested;
-        let request =
-            AuthorizationRequest::new(&found, endpoint, redirect, scopes, self.oauth.assume_pkce)?;
+        let request = AuthorizationRequest::new(
+            &found,
+            endpoint,
+            redirect,
+            scopes,
+            self.server.oauth.assume_pkce,
+        )?;
         Ok(StartedLogin { sign_in: self.clone(), request, grant })
     }
 
@@ -98,6 +103,9 @@ impl SignIn {
         let grant = self.place.read().await?;
         let was_there = self.place.remove().await?;
         self.adopt(None, None);
+        if let GrantHolder::Token { .. } = self.holder {
+            self.must_login(LoginNeed::Token);
+        }
         if let Some(grant) = &grant
             && let (Some(address), Some(tokens)) = (&grant.revocation_endpoint, &grant.tokens)
             && let Ok(endpoint) = self.endpoint(grant).await
@@ -112,8 +120,8 @@ impl SignIn {
         &self,
         server: &ProtectedServer,
     ) -> Result<ServerAuthorization, AuthorizationError> {
-        let challenge = self.held().challenge.clone();
-        server.discover(&challenge, self.oauth.metadata_url.as_deref()).await
+        let challenge = self.challenge().clone();
+        server.discover(&challenge, self.server.oauth.metadata_url.as_deref()).await
     }
 
     /// Returns the scopes to request. After the server wanted more, those of the last sign-in stay.
@@ -122,12 +130,12 @@ impl SignIn {
         found: &ServerAuthorization,
         earlier: Option<&Grant>,
     ) -> Vec<String> {
-        let challenged = self.held().challenge.scope.clone();
+        let challenged = self.challenge().scope.clone();
         let stepped_up = earlier.filter(|grant| !grant.wanted.is_empty());
         let earlier = stepped_up
             .map(|grant| [&grant.requested[..], &grant.wanted[..]].concat())
             .unwrap_or_default();
-        found.scopes(&self.oauth.scopes, challenged.as_deref(), &earlier)
+        found.scopes(&self.server.oauth.scopes, challenged.as_deref(), &earlier)
     }
 
     /// Returns a grant without tokens.
@@ -142,7 +150,7 @@ impl SignIn {
             issuer: found.server.issuer.clone(),
             token_endpoint: found.server.token_endpoint.to_string(),
             revocation_endpoint: found.server.revocation_endpoint.as_ref().map(ToString::to_string),
-            resource: self.oauth.resource.then(|| found.resource.clone()),
+            resource: self.server.oauth.resource.then(|| found.resource.clone()),
             client,
             tokens: None,
             requested: Vec::new(),
