@@ -250,7 +250,9 @@ async fn device_site(answers: &'static [&'static str], interval: Value) -> Site 
 
 #[tokio::test]
 async fn a_device_code_is_asked_for_as_often_as_the_server_allows() {
-    let script: [(&[&str], &[Option<u64>], bool); 5] = [
+    // The answers, the waits in seconds that follow from them, and whether a token is issued at last.
+    type Script = (&'static [&'static str], &'static [Option<u64>], bool);
+    let scripts: [Script; 5] = [
         (&["authorization_pending", "issued"], &[Some(2)], true),
         // Each request to slow down adds five seconds, for good.
         (
@@ -262,7 +264,7 @@ async fn a_device_code_is_asked_for_as_often_as_the_server_allows() {
         (&["authorization_pending", "access_denied"], &[Some(2), None], false),
         (&["invalid_client"], &[None], false),
     ];
-    for (answers, waits, is_issued) in script {
+    for (answers, waits, is_issued) in scripts {
         let site = device_site(answers, json!(2)).await;
         let (endpoint, _) = endpoint(&site).await;
         let page = format!("{}/device", site.base).parse().unwrap();

@@ -248,6 +248,8 @@ mod tests {
     async fn addresses_that_a_server_names_are_checked() {
         let near = server("http://127.0.0.1:1/mcp").await.fetcher();
         let far = Fetcher { addresses: AddressRule::Remote };
+        // A name that somebody lets resolve to this machine.
+        let posing = Fetcher { addresses: AddressRule::AnyOverTls };
         for (address, near_expected, far_expected) in [
             ("https://as.example/token", true, true),
             ("http://127.0.0.1:9/token", true, false),
@@ -263,6 +265,7 @@ mod tests {
         ] {
             assert_eq!(near.address("x", address).is_ok(), near_expected, "{address}");
             assert_eq!(far.address("x", address).is_ok(), far_expected, "{address}");
+            assert_eq!(posing.address("x", address).is_ok(), far_expected, "{address}");
         }
     }
 }

@@ -9,6 +9,8 @@ use url::{Host, Url};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressRule {
     Any,
+    /// Any, but never in clear text.
+    AnyOverTls,
     /// None of this machine and its link.
     Remote,
 }
@@ -18,10 +20,12 @@ impl AddressRule {
     /// server is.
     pub async fn around(server: &Url) -> AddressRule {
         let is_near = match server.host() {
+            Some(Host::Domain(_)) if is_loopback(server) => true,
             Some(Host::Domain(name)) => {
                 let port = server.port_or_known_default().unwrap_or(443);
                 let found = tokio::net::lookup_host((name, port)).await;
-                found.is_ok_and(|mut found| found.any(|address| is_local(address.ip())))
+                let is_near = found.is_ok_and(|found| is_all_local(found.map(|it| it.ip())));
+                return if is_near { AddressRule::AnyOverTls } else { AddressRule::Remote };
             }
             Some(Host::Ipv4(address)) => is_local(address.into()),
             Some(Host::Ipv6(address)) => is_local(address.into()),
@@ -29,6 +33,14 @@ impl AddressRule {
         };
         if is_near { AddressRule::Any } else { AddressRule::Remote }
     }
+}
+
+/// Reports whether a name leads to this machine or its link and nowhere else. Whoever answers for the
+/// name can claim that, so it lifts only a part of the rule: without a certificate, no service here
+/// gets a request.
+fn is_all_local(addresses: impl Iterator<Item = IpAddr>) -> bool {
+    let mut addresses = addresses.peekable();
+    addresses.peek().is_some() && addresses.all(is_local)
 }
 
 /// Reports whether an address is of this machine or its link.
@@ -82,6 +94,19 @@ mod tests {
             ("2606:4700::1", false),
         ] {
             assert_eq!(is_local(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_near_only_if_all_its_addresses_are() {
+        for (addresses, expected) in [
+            (&["127.0.0.1", "::1"][..], true),
+            (&["127.0.0.1", "93.184.216.34"], false),
+            (&["93.184.216.34", "169.254.169.254"], false),
+            (&[], false),
+        ] {
+            let parsed = addresses.iter().map(|address| address.parse().unwrap());
+            assert_eq!(is_all_local(parsed), expected, "{addresses:?}");
         }
     }
 

@@ -72,7 +72,7 @@ impl Dial {
         let stream = match &self.proxy {
             Some(proxy) => self.through(proxy).await?,
             None => match self.addresses {
-                AddressRule::Any => tcp(self.server.clone()).await?,
+                AddressRule::Any | AddressRule::AnyOverTls => tcp(self.server.clone()).await?,
                 AddressRule::Remote => remote_tcp(&self.server).await?,
             },
         };
