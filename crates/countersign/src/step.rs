@@ -56,7 +56,7 @@ const SERVER: &str = "server";
 const PLUGIN: &str = "plugin";
 
 /// The reason that a step cannot use a server that each agent token signs in to for itself.
-const PER_TOKEN: &str = "its 'login' is \"per_token\", and a step has no agent token; name a server \
+pub(crate) const PER_TOKEN: &str = "its 'login' is \"per_token\", and a step has no agent token; name a server \
                          with 'login' \"shared\"";
 
 /// The file in a step's folder that `mcp-serve` reads.

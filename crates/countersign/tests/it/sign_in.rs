@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::{Client, PATIENCE, two_keys};
 use testkit::foreign;
@@ -315,6 +316,42 @@ async fn a_response_to_another_sign_in_is_ignored() {
     // The code was redeemed once; the response cannot be used again.
     assert_eq!(authority.test("counts").await["authorization_code"], 1);
     assert_eq!(gate.stop().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_second_tab_or_a_replayed_response_changes_nothing() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::start(dir.path(), json!({})).await;
+    let gate = authority.gate().await;
+    let path = "/api/v1/servers/s/login";
+    let mut addresses = Vec::new();
+    for _ in 0..2 {
+        let (_, begun) = gate.rest(Method::POST, path, None).await;
+        addresses.push(begun["address"].as_str().unwrap().to_owned());
+    }
+    let first = opened(gate.dir.path(), &addresses[1]).await;
+    gate.ready("s").await;
+    // The tab is loaded again: its code is spent, and nobody asks for what it stands for.
+    let page = http_client().get(&first).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("no sign-in waits for this response"), "{page}");
+    assert_eq!(authority.test("counts").await["authorization_code"], 1);
+    assert_looks(&gate.http().await).await;
+    // The other tab, which was opened earlier, ends its own sign-in.
+    let second = opened(gate.dir.path(), &addresses[0]).await;
+    assert_ne!(first, second);
+    assert_eq!(authority.test("counts").await["authorization_code"], 2);
+    assert_looks(&gate.http().await).await;
+    assert_eq!(gate.stop().await, Some(0));
+}
+
+/// Opens an address in that browser, and returns the one that it ends at.
+async fn opened(dir: &Path, address: &str) -> String {
+    let output = tokio::process::Command::new(browser(dir)).arg(address).output().await.unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output).trim_end().to_owned()
 }
 
 #[tokio::test]

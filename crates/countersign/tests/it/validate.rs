@@ -209,6 +209,7 @@ async fn prepared() -> Stage {
         "gone": {"command": "no-such-program-anywhere"},
         "unset": {"command": "true", "args": ["${env:NOT_SET_ANYWHERE}"]},
         "nowhere": {"command": "true", "cwd": "/nowhere/at/all"},
+        "theirs": {"url": "https://h.example/mcp", "login": "per_token"},
         "good": {"command": "true"},
     }));
     install_approved(&stage, "deploy", "apply bad!name").await;
@@ -225,7 +226,7 @@ const MODEL: &str = "type: agent, provider: openai_compatible, prompt: p";
 
 /// The keys of a step each with a fault, its code and path, a part of its message, and its place,
 /// which `§` marks. `A` stands for an agent that would start, `M` for a model.
-const REFUSED: [(&str, &str, &str); 27] = [
+const REFUSED: [(&str, &str, &str); 28] = [
     ("A, prompt: §' '", "WORKFLOW.BAD_VALUE states.s.prompt", "the prompt is empty"),
     (
         "type: agent, provider: claude, prompt: p, options: {command: §/nowhere/claude}",
@@ -292,6 +293,7 @@ const REFUSED: [(&str, &str, &str); 27] = [
     ),
     ("A, prompt: p, mcp_proxy: {enable: true, mcp_servers: [§off]}", SERVER, "it is disabled"),
     ("A, prompt: p, mcp_proxy: {enable: true, mcp_servers: [§waits]}", SERVER, "in quarantine"),
+    ("A, prompt: p, mcp_proxy: {enable: true, mcp_servers: [§theirs]}", SERVER, "no agent token"),
     ("A, prompt: p, mcp_proxy: {enable: true, mcp_servers: [§gone]}", SERVER, "not found"),
     ("A, prompt: p, mcp_proxy: {enable: true, mcp_servers: [§unset]}", SERVER, "NOT_SET_ANYWHERE"),
     ("A, prompt: p, mcp_proxy: {enable: true, mcp_servers: [§nowhere]}", SERVER, "not a folder"),

@@ -17,7 +17,8 @@ use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::conflict;
 use crate::upstream::Upstream;
 use crate::upstream::sign_in::{
-    DeviceLogin, LOGIN_LIFETIME, SignIn, SignIns, StartedLogin, TokenLogin, forget_grants,
+    DeviceLogin, GrantHolder, LOGIN_LIFETIME, SignIn, SignIns, StartedLogin, TokenLogin,
+    forget_grants,
 };
 use crate::{Gateway, limits};
 
@@ -181,7 +182,11 @@ impl Gateway {
             match login.endpoint.poll(&mut login.code).await {
                 Ok(DevicePoll::Wait(longer)) => wait = longer,
                 Ok(DevicePoll::Issued(issued)) => {
-                    if let Err(refusal) = self.record_login(by, target).await {
+                    let recorded = match self.check_holder(target, login.holder()).await {
+                        Ok(()) => self.record_login(by, target).await,
+                        Err(refusal) => Err(refusal),
+                    };
+                    if let Err(refusal) = recorded {
                         break Err(refusal.message);
                     }
                     break login.finish(issued).await;
@@ -203,16 +208,25 @@ impl Gateway {
             ));
         };
         let PendingLogin { target, by, login, .. } = pending;
-        // The token may have been revoked since.
-        let signing_in = self.signing_in(&target).await.map(drop);
-        signing_in.inspect_err(|refusal| {
+        if let Err(refusal) = self.check_holder(&target, login.holder()).await {
             let failed = LoginProgress::Failed(refusal.message.clone());
             self.shared.logins.report(&target, failed);
-        })?;
+            return Err(refusal);
+        }
         self.record_login(&by, &target).await?;
         let outcome = login.finish(&response).await;
         self.ended_login(&target, outcome).await?;
         Ok(target.server)
+    }
+
+    /// Checks that a sign-in is still for the token that it was begun for: that one may have been
+    /// revoked since, and another may have its name.
+    async fn check_holder(&self, target: &LoginTarget, of: &GrantHolder) -> Result<(), Refusal> {
+        let (_, sign_in) = self.signing_in(target).await?;
+        if sign_in.holder() == of {
+            return Ok(());
+        }
+        Err(failed("the token was revoked since, or the server's 'login' has changed"))
     }
 
     async fn record_login(&self, by: &DecisionSource, target: &LoginTarget) -> Result<(), Refusal> {

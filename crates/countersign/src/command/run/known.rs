@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use domain::config::Config;
+use domain::config::{Config, LoginScope};
 use futures_util::future::join_all;
 use gateway::plan::Plan;
 use gateway::spec::ServerSpec;
@@ -21,7 +21,7 @@ use workflow::{
 
 use crate::folders;
 use crate::plugins::Plugins;
-use crate::step::{DISABLED, folder_fault, quarantined};
+use crate::step::{DISABLED, PER_TOKEN, folder_fault, quarantined};
 
 /// The size limit of a workflow file; the parser's own limit is far smaller.
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -66,6 +66,8 @@ fn servers(config: &Config, home: &Path, decided: &Decisions) -> BTreeMap<String
             Some(quarantined(&spec.name))
         } else if spec.rules.disabled {
             Some(DISABLED.to_owned())
+        } else if spec.connection.login == LoginScope::PerToken {
+            Some(PER_TOKEN.to_owned())
         } else {
             spec.start_fault(&vault)
         };

@@ -1,5 +1,5 @@
 // A browser for people who agree to everything: opens the address given last, follows redirects, sends
-// forms as they are and keeps cookies. With `--deny` it refuses where it is asked to confirm a code.
+// forms as they are and keeps cookies, and prints the address that it ends at. With `--deny` it refuses where it is asked to confirm a code.
 
 const refuses = process.argv.includes('--deny');
 let address = process.argv.at(-1);
@@ -32,6 +32,8 @@ for (let step = 0; step < 20; step++) {
         [address, form] = [new URL(action, address).href, filled(text)];
     }
 }
+
+console.log(address);
 
 // Returns the fields of the form on a page.
 function filled(page) {

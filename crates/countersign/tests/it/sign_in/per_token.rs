@@ -188,6 +188,11 @@ async fn a_tool_that_differs_under_a_grant_is_locked_for_its_token() {
     let found = bob.call("retrieve_tools", json!({"query": "look"})).await.to_string();
     assert!(!found.contains("elsewhere"), "{found}");
     assert_seen_by(&alice, "alice").await;
+    // Clients over stdio use the default token.
+    let stdio = gate.stdio().await;
+    assert_must_sign_in(&stdio, "agent-token").await;
+    sign_in(&authority, &gate, "agent-token").await;
+    assert_seen_by(&stdio, "agent-token").await;
     assert_eq!(gate.stop().await, Some(0));
 }
 

@@ -34,6 +34,11 @@ impl StartedLogin {
         self.request.url.as_str()
     }
 
+    /// The holder of the grant.
+    pub(crate) fn holder(&self) -> &GrantHolder {
+        &self.sign_in.holder
+    }
+
     pub(crate) fn state(&self) -> &str {
         &self.request.state
     }
@@ -46,6 +51,11 @@ impl StartedLogin {
 }
 
 impl DeviceLogin {
+    /// The holder of the grant.
+    pub(crate) fn holder(&self) -> &GrantHolder {
+        &self.sign_in.holder
+    }
+
     pub(crate) async fn finish(self, issued: IssuedTokens) -> Result<(), String> {
         self.sign_in.accept(self.grant, issued).await
     }
