@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, stream};
 use mcp::authorization::{
     AuthorizationError, AuthorizationRequest, CallbackParameters, Challenge, ClientChoice,
-    DevicePoll, ProtectedServer, ServerAuthorization, TokenEndpoint,
+    DevicePoll, ProtectedServer, SecretText, ServerAuthorization, TokenEndpoint,
 };
 use mcp::http::client::{Endpoint, connect};
 use mcp::http::credentials::{Credentials, TokenRefusal};
@@ -177,6 +177,36 @@ async fn endpoint(site: &Site) -> (TokenEndpoint, ServerAuthorization) {
     let choice = ClientChoice { id: Some("c".to_owned()), ..ClientChoice::default() };
     let client = choice.identity(&found.server).unwrap();
     (server.endpoint(&found, client, Some(found.resource.clone())), found)
+}
+
+/// Some authorization servers reject the parameter, such as Microsoft Entra.
+#[tokio::test]
+async fn the_server_is_named_in_each_request_unless_it_is_switched_off() {
+    for is_named in [true, false] {
+        let bodies: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = bodies.clone();
+        let router = Router::new().fallback(move |body: String| {
+            noted.lock().unwrap().push(body);
+            async { json_of(&json!({"access_token": "at", "token_type": "Bearer"})) }
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let token = format!("http://{}/token", listener.local_addr().unwrap());
+        tokio::spawn(axum::serve(listener, router).into_future());
+        let change = json!({"token_endpoint": token});
+        let site = Site::start(move |base, path| metadata(base, path, &change)).await;
+        let (mut endpoint, found) = endpoint(&site).await;
+        endpoint.resource = endpoint.resource.filter(|_| is_named);
+        let redirect = "http://127.0.0.1:1/callback";
+        let request = AuthorizationRequest::new(&found, endpoint.clone(), redirect, &[], false);
+        let request = request.unwrap();
+        assert_eq!(request.url.query_pairs().any(|(name, _)| name == "resource"), is_named);
+        let response = format!("code=right&state={}", request.state);
+        request.finish(&CallbackParameters::parse(&response).unwrap()).await.unwrap();
+        endpoint.refresh(&SecretText::new("rt")).await.unwrap();
+        let bodies = bodies.lock().unwrap();
+        assert_eq!(bodies.len(), 2);
+        assert!(bodies.iter().all(|body| body.contains("resource=") == is_named), "{bodies:?}");
+    }
 }
 
 #[tokio::test]

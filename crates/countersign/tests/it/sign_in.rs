@@ -347,6 +347,31 @@ async fn a_second_tab_or_a_replayed_response_changes_nothing() {
     assert_eq!(gate.stop().await, Some(0));
 }
 
+#[tokio::test]
+async fn what_a_server_granted_is_removed_with_the_server() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::start(dir.path(), json!({})).await;
+    let gate = Gate::start(|_| json!({}), json!({})).await;
+    for args in [
+        &["upstream", "add", "s", "--url", authority.url()][..],
+        &["upstream", "approve", "s", "--yes"],
+    ] {
+        let output = gate.cli(args).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    gate.server_when("s", |entry| entry["state"] == "needs_login").await;
+    let output = login(gate.dir.path(), &[]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let vault = gate.home().join("secrets/vault.json");
+    assert!(vault.exists());
+    assert_eq!(gate.cli(&["upstream", "remove", "s"]).await.status.code(), Some(0));
+    assert!(!vault.exists(), "it had nothing else in it");
+    assert_eq!(gate.stop().await, Some(0));
+}
+
 /// Opens an address in that browser, and returns the one that it ends at.
 async fn opened(dir: &Path, address: &str) -> String {
     let output = tokio::process::Command::new(browser(dir)).arg(address).output().await.unwrap();
@@ -385,7 +410,10 @@ async fn a_real_browser_signs_in_by_the_command_line_and_by_the_page() {
     }
     let dir = tempfile::tempdir().unwrap();
     let authority = Authority::start(dir.path(), json!({"asks": true})).await;
-    let gate = authority.gate().await;
+    let url = authority.url();
+    let servers = json!({"s": {"url": url}, "t": {"url": url, "login": "per_token"}});
+    let gate = Gate::start(|_| servers, json!({})).await;
+    gate.server_when("s", |entry| entry["state"] == "needs_login").await;
     let waiting = tokio::sync::Mutex::new(None);
     let act = async |what: &str, _args: Value| match what {
         "begin" => {
@@ -404,6 +432,10 @@ async fn a_real_browser_signs_in_by_the_command_line_and_by_the_page() {
     };
     drive(&gate, "upstream.mjs", json!({}), act).await;
     gate.ready("s").await;
-    assert_looks(&gate.http().await).await;
+    gate.ready("t").await;
+    let client = gate.http().await;
+    assert_looks(&client).await;
+    let answer = client.request("tools/call", two_keys("read", "t:look", json!({}))).await.unwrap();
+    assert_ne!(answer["isError"], true, "{answer}");
     assert_eq!(gate.stop().await, Some(0));
 }

@@ -1,5 +1,6 @@
-// Signing in to a server that wants OAuth: by the command line's address, then by the page's button.
-import { outside, scenario, signIn } from './browser.mjs';
+// Signing in to servers that want OAuth: by the command line's address, by the page's button, and for one
+// agent token.
+import { goTo, outside, scenario, signIn } from './browser.mjs';
 
 await scenario(async ({ page, context }) => {
   const { address } = await outside('begin');
@@ -17,6 +18,14 @@ await scenario(async ({ page, context }) => {
   ]);
   await agree(opened);
   await page.getByText('ready').first().waitFor();
+
+  await goTo(page, '#/servers?server=t');
+  const [again] = await Promise.all([
+    context.waitForEvent('page'),
+    page.getByRole('button', { name: 'Sign in for agent-token' }).click(),
+  ]);
+  await agree(again);
+  await page.getByText('agent-token signed in').waitFor();
 });
 
 // Answers the questions of the authorization server until it has none.

@@ -54,7 +54,7 @@ impl Gateway {
         .await
     }
 
-    /// Removes a server that was added at run time, and all decisions about it.
+    /// Removes a server that was added at run time, all decisions about it, and what it granted.
     pub async fn remove_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
         match self.origin(name) {
@@ -68,12 +68,19 @@ impl Gateway {
         }
         self.record_decision(by, DecisionSubject::server(name), json!({"decision": "remove"}))
             .await?;
+        let removed = self.shared.registry.upstream(name);
         let name = name.to_owned();
         self.decide(move |state| {
             state.remove_server(&name)?;
             state.keep_secrets(&name, &[])
         })
-        .await
+        .await?;
+        if let Some(sign_ins) = removed.as_ref().and_then(|upstream| upstream.sign_ins())
+            && let Err(reason) = sign_ins.forget_stored().await
+        {
+            tracing::warn!("cannot remove what a removed server granted: {reason}");
+        }
+        Ok(())
     }
 
     pub async fn enable_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {

@@ -245,6 +245,19 @@ impl SignIns {
         Some(logins)
     }
 
+    /// Forgets every grant of the server, if there is one: otherwise the vault is only read.
+    pub(crate) async fn forget_stored(&self) -> Result<(), String> {
+        let (vault, server) = (self.secrets.vault().clone(), self.server.name.clone());
+        let is_any = on_own_thread(move || {
+            let names = vault.names(Space::Grant).map_err(|error| error.to_string())?;
+            Ok(names.iter().any(|it| *it.name == *server || is_of_server(&it.name, &server)))
+        });
+        if is_any.await? {
+            self.forget_all().await?;
+        }
+        Ok(())
+    }
+
     /// Forgets every grant of the server. Returns false if there was none.
     pub(crate) async fn forget_all(&self) -> Result<bool, String> {
         if !self.is_per_token() {
