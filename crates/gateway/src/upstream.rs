@@ -53,7 +53,7 @@ use crate::upstream::exchange::{Carrier, provider_error};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnSurroundings};
-use crate::upstream::sign_in::{LoginNeed, SignIn, SignIns};
+use crate::upstream::sign_in::{GrantHolder, LoginNeed, SignIns};
 use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
@@ -202,22 +202,6 @@ impl Upstream {
         self.sign_ins.as_ref()?.missing(caller).await
     }
 
-    /// Lets the calls of an agent token use what it was granted, or no longer.
-    pub(crate) async fn login_changed(&self, sign_in: &Arc<SignIn>) {
-        self.own.end_sign_in(sign_in).await;
-    }
-
-    /// Waits until the tools are listed with another sign-in than this one, or a person must sign in.
-    pub(crate) async fn listed_without(&self, sign_in: &Arc<SignIn>) {
-        let mut state = self.state.clone();
-        let is_other = |state: &UpstreamState| {
-            let is_settled = !matches!(state, UpstreamState::Idle | UpstreamState::Connecting);
-            let sign_ins = self.sign_ins.as_ref();
-            is_settled && sign_ins.is_none_or(|sign_ins| !sign_ins.is_listed_with(sign_in))
-        };
-        let _ = state.wait_for(is_other).await;
-    }
-
     /// Reports whether the connection that lists the tools is up.
     pub(crate) fn is_ready(&self) -> bool {
         *self.state.borrow() == UpstreamState::Ready
@@ -267,9 +251,24 @@ impl Upstream {
 
     /// Closes the connection and opens another; returns once that has succeeded or failed.
     pub(crate) async fn reconnected(&self) {
+        self.settled_after(DriverCommand::Restart).await;
+    }
+
+    /// Makes the calls of an agent token use what it was granted last, or nothing. Returns once the
+    /// tools are listed with that, if this token lists them.
+    pub(crate) async fn login_changed(&self, holder: &GrantHolder) {
+        let Some(sign_ins) = &self.sign_ins else { return };
+        sign_ins.replaced(holder);
+        self.own.end_holder(holder).await;
+        if sign_ins.is_listed_by(holder) {
+            self.settled_after(DriverCommand::Relink).await;
+        }
+    }
+
+    async fn settled_after(&self, command: DriverCommand) {
         let mut state = self.state.clone();
         state.mark_unchanged();
-        self.restart().await;
+        let _ = self.commands.send(command).await;
         // The earlier state says nothing about this attempt.
         while state.changed().await.is_ok() {
             let is_settled = !matches!(

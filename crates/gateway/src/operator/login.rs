@@ -254,7 +254,7 @@ impl Gateway {
         if target.token.is_some()
             && let Ok((upstream, sign_in)) = self.signing_in(target).await
         {
-            upstream.login_changed(&sign_in).await;
+            self.login_changed(&upstream, &sign_in).await;
             if upstream.is_ready() {
                 return;
             }
@@ -325,18 +325,17 @@ impl Gateway {
             was_there.map_err(|reason| Refusal::new(Code::SecretsUnavailable, reason))?;
         match sign_in {
             Some(sign_in) if sign_ins.is_per_token() => {
-                upstream.login_changed(&sign_in).await;
-                self.relisted(&upstream, &sign_in).await;
+                self.login_changed(&upstream, &sign_in).await;
             }
             Some(_) | None => self.reconnected(&target.server).await,
         }
         Ok(was_there)
     }
 
-    /// Waits until another token lists the server's tools, if this one did.
-    async fn relisted(&self, upstream: &Upstream, sign_in: &Arc<SignIn>) {
+    /// Makes calls of an agent token use what it was granted, or no longer.
+    async fn login_changed(&self, upstream: &Upstream, sign_in: &SignIn) {
         let within = self.settings().connect_timeout;
-        let _ = tokio::time::timeout(within, upstream.listed_without(sign_in)).await;
+        let _ = tokio::time::timeout(within, upstream.login_changed(sign_in.holder())).await;
     }
 
     /// Forgets what servers granted to an agent token that was revoked.
@@ -347,7 +346,7 @@ impl Gateway {
             let sign_in = sign_ins.of_token(&name.into(), id);
             Some(async move {
                 let forgotten = sign_in.forget().await;
-                upstream.login_changed(&sign_in).await;
+                self.login_changed(upstream, &sign_in).await;
                 forgotten
             })
         });

@@ -35,6 +35,8 @@ pub(crate) enum DriverCommand {
     /// A caller needs the server: a lazy one starts now.
     Start,
     Restart,
+    /// Only the shared connection starts over: that of a token that has signed in again.
+    Relink,
     /// The operator's decisions may have changed; answered once they are in effect.
     Decided(Box<ServerSpec>, oneshot::Sender<()>),
     /// A person wants to see the list of a server that otherwise may not start.
@@ -149,6 +151,7 @@ impl Driver {
             let wakeup = self.next(&mut receiver).await;
             if let Some(event) = self.event(wakeup).await {
                 self.feed(event).await;
+                self.spares_own = false;
             }
         }
     }
@@ -185,7 +188,11 @@ impl Driver {
 
     async fn command(&mut self, command: DriverCommand) -> Option<UpstreamEvent> {
         match command {
-            DriverCommand::Start | DriverCommand::Restart if !self.may_run() => None,
+            DriverCommand::Start | DriverCommand::Restart | DriverCommand::Relink
+                if !self.may_run() =>
+            {
+                None
+            }
             DriverCommand::Start => Some(UpstreamEvent::Start),
             DriverCommand::Decided(spec, done) => {
                 self.rules = Arc::new(spec.rules.clone());
@@ -200,6 +207,10 @@ impl Driver {
                 Some(UpstreamEvent::Restart)
             }
             DriverCommand::Restart => Some(UpstreamEvent::Restart),
+            DriverCommand::Relink => {
+                self.spares_own = true;
+                Some(UpstreamEvent::Restart)
+            }
             DriverCommand::Stop => Some(UpstreamEvent::Stop),
         }
     }
@@ -389,7 +400,7 @@ impl Driver {
         if let Some(link) = self.link.take() {
             link.close().await;
         }
-        if !std::mem::take(&mut self.spares_own) {
+        if !self.spares_own {
             self.wiring.own.close_all().await;
         }
     }

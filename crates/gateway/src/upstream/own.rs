@@ -33,7 +33,7 @@ use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
-use crate::upstream::sign_in::{SignIn, SignIns, no_token};
+use crate::upstream::sign_in::{GrantHolder, SignIn, SignIns, no_token};
 use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
@@ -246,7 +246,7 @@ impl OwnConnections {
             })
         });
         // A session is of one token, and so is its connection.
-        if own.sign_in.as_ref().map(Arc::as_ptr) != sign_in.as_ref().map(Arc::as_ptr) {
+        if own.holder() != sign_in.as_ref().map(|sign_in| sign_in.holder()) {
             let message = "the client's own connection is that of another token".to_owned();
             return Err(ProviderError::Unavailable(message));
         }
@@ -254,10 +254,9 @@ impl OwnConnections {
         Ok(own.clone())
     }
 
-    /// Closes the connections that use a sign-in, so that they are opened anew.
-    pub(super) async fn end_sign_in(&self, sign_in: &Arc<SignIn>) {
-        let of_it =
-            |own: &OwnConnection| own.sign_in.as_ref().is_some_and(|of| Arc::ptr_eq(of, sign_in));
+    /// Closes the connections that use a holder's grant, so that they are opened anew.
+    pub(super) async fn end_holder(&self, holder: &GrantHolder) {
+        let of_it = |own: &OwnConnection| own.holder() == Some(holder);
         let ended: Vec<Arc<OwnConnection>> = {
             let mut by_session = self.lock();
             by_session.extract_if(|_, own| of_it(own)).map(|(_, own)| own).collect()
@@ -309,6 +308,10 @@ impl OwnConnection {
         opened
             .map(|opened| opened.connection.peer.clone())
             .ok_or_else(|| ProviderError::Unavailable("it is still connecting".to_owned()))
+    }
+
+    fn holder(&self) -> Option<&GrantHolder> {
+        self.sign_in.as_ref().map(|sign_in| sign_in.holder())
     }
 
     /// Reports whether the connection is lost, or failed to open and is due for another attempt.

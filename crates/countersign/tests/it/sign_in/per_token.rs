@@ -188,11 +188,24 @@ async fn a_tool_that_differs_under_a_grant_is_locked_for_its_token() {
     let found = bob.call("retrieve_tools", json!({"query": "look"})).await.to_string();
     assert!(!found.contains("elsewhere"), "{found}");
     assert_seen_by(&alice, "alice").await;
+    // Another person takes its place, in a session of the server of their own.
+    authority.test("person/dora").await;
+    let output = login(gate.dir.path(), &["--token", "alice"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_seen_by(&alice, "dora").await;
+    assert_eq!(authority.test("crossed").await["crossed"], 0);
     // Clients over stdio use the default token.
     let stdio = gate.stdio().await;
     assert_must_sign_in(&stdio, "agent-token").await;
     sign_in(&authority, &gate, "agent-token").await;
     assert_seen_by(&stdio, "agent-token").await;
+    // As long as one is signed in, it lists the tools for all.
+    for (name, state) in [("alice", "ready"), ("bob", "ready"), ("agent-token", "needs_login")] {
+        let output = gate.cli(&["upstream", "logout", "s", "--token", name]).await;
+        let expected = format!("signed out of 's' for token '{name}': {state}\n");
+        assert_eq!(stdout(&output), expected, "{}", stderr(&output));
+    }
+    assert_must_sign_in(&alice, "alice").await;
     assert_eq!(gate.stop().await, Some(0));
 }
 

@@ -114,7 +114,7 @@ impl SignIn {
         let was_there = self.place.remove().await?;
         self.adopt(None, None);
         if let GrantHolder::Token { .. } = self.holder {
-            self.must_login(LoginNeed::Token);
+            self.held().need = Some(LoginNeed::Token);
         }
         if let Some(grant) = &grant
             && let (Some(address), Some(tokens)) = (&grant.revocation_endpoint, &grant.tokens)
@@ -219,6 +219,10 @@ impl SignIn {
         let _one_at_a_time = self.renewing.lock().await;
         let _one_process = self.place.lock().await?;
         let tokens = Some(GrantTokens::issued(issued, None));
+        if let GrantHolder::Token { .. } = self.holder {
+            // Open connections may be those of another person, and end with what they were granted.
+            return self.place.write(&Grant { tokens, ..grant }).await;
+        }
         self.keep(Grant { tokens, ..grant }).await?;
         self.held().need = None;
         Ok(())

@@ -178,9 +178,16 @@ impl SignIns {
         true
     }
 
-    /// Reports whether the server's tools are listed with this sign-in.
-    pub(crate) fn is_listed_with(&self, sign_in: &Arc<SignIn>) -> bool {
-        self.current().is_some_and(|lister| Arc::ptr_eq(&lister, sign_in))
+    /// Reports whether the server's tools are listed with the grant of this holder.
+    pub(crate) fn is_listed_by(&self, holder: &GrantHolder) -> bool {
+        self.current().is_some_and(|lister| lister.holder == *holder)
+    }
+
+    /// Makes new connections of a token use the grant that was stored last.
+    pub(crate) fn replaced(&self, holder: &GrantHolder) {
+        if let Some(token) = holder.token_id() {
+            lock(&self.by_token).remove(&token);
+        }
     }
 
     /// Waits until a connection that is up needs a sign-in, or another one.
