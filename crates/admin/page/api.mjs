@@ -6,6 +6,9 @@ const KEY = 'countersign.session';
 
 export const signedIn = signal(Boolean(sessionStorage.getItem(KEY)));
 
+// True once the gate no longer knows the session of this tab.
+export const hasEnded = signal(false);
+
 // What the gate refused, in its own words.
 export class Refused extends Error {
   constructor(status, error) {
@@ -25,6 +28,7 @@ export async function signIn(code) {
   if (!answer.ok) throw await refusal(answer);
   sessionStorage.setItem(KEY, (await answer.json()).token);
   signedIn.value = true;
+  hasEnded.value = false;
 }
 
 export async function signOut() {
@@ -52,7 +56,10 @@ export async function request(method, path, { body, headers, abort } = {}) {
     cache: 'no-store',
   });
   if (answer.ok) return answer;
-  if (answer.status === 401) forget();
+  if (answer.status === 401) {
+    hasEnded.value = signedIn.value || hasEnded.value;
+    forget();
+  }
   throw await refusal(answer);
 }
 

@@ -9,7 +9,7 @@ import { followLocation, link, place, takeCode } from './place.mjs';
 import { notices, switchNotices, tellOfReviews } from './notice.mjs';
 import { openPalette, Palette } from './part/palette.mjs';
 import { html, useAnswer } from './part/shown.mjs';
-import { answerTabs, askTabs } from './tabs.mjs';
+import { answerTabs, askTabs, hearTabs, tellTabs } from './tabs.mjs';
 import { Activity } from './view/activity.mjs';
 import { Clients } from './view/clients.mjs';
 import { Contention } from './view/contention.mjs';
@@ -66,6 +66,7 @@ async function enter() {
   try {
     const code = given ?? await askTabs();
     if (code) await signIn(code);
+    if (given) tellTabs();
   } catch (error) {
     signInError.value = error;
   }
@@ -140,6 +141,7 @@ showTheme();
 followLocation();
 addEventListener('hashchange', () => { if (location.hash.startsWith('#code=')) enter(); });
 answerTabs();
+hearTabs(enter);
 const entered = enter();
 render(html`<${App} />`, document.getElementById('app'));
 await entered;

@@ -23,6 +23,13 @@ export function answerTabs() {
   });
 }
 
+// Tells tabs that are not signed in that they can ask again.
+export const tellTabs = () => channel.postMessage({ isSignedIn: true });
+
+export function hearTabs(listener) {
+  channel.addEventListener('message', ({ data }) => { if (data?.isSignedIn === true && !signedIn.value) listener(); });
+}
+
 // A code from another tab, or null if none is signed in.
 export function askTabs() {
   if (!isSecureContext) return null;

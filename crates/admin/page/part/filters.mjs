@@ -2,7 +2,7 @@
 import { useEffect, useRef } from '../vendor/hooks.mjs';
 import { change, place } from '../place.mjs';
 import { html, words } from './shown.mjs';
-import { isTyping } from './list.mjs';
+import { isTyping, useNarrow } from './list.mjs';
 
 // A choice among few words. An option is a word, or a word and what to show for it. A value that is
 // none of them, from a link, is kept.
@@ -15,6 +15,13 @@ export function Choice({ name, label, options }) {
       <option value="" selected=${value === ''}>any</option>
       ${pairs.map(([option, shown]) => html`<option value=${option} selected=${option === value}>${shown}</option>`)}
     </select></label>`;
+}
+
+// Filters that a small screen has behind one word; `names` are those that it counts.
+export function Fold({ names, children }) {
+  const set = names.filter((name) => place.value.values[name]).length;
+  if (!useNarrow()) return children;
+  return html`<details class="more-filters" open=${set > 0}><summary>Filters${set > 0 && ` (${set})`}</summary><div class="filters">${children}</div></details>`;
 }
 
 // Text; what is typed is looked for once the typing pauses. `/` leads here.

@@ -3,7 +3,9 @@
 // worst. The table beside it says the same, so this picture is hidden from screen readers.
 import { useState } from '../vendor/hooks.mjs';
 import { html } from './shown.mjs';
-import { bundles, curve, KINDS, layout, WIDE, WORDS } from './layout.mjs';
+import { useWidth } from './chart.mjs';
+import { numbered } from './lanes.mjs';
+import { bundles, columns, curve, KINDS, layout, WORDS } from './layout.mjs';
 import { cut, halves, plain } from '../text.mjs';
 import { plural } from '../format.mjs';
 
@@ -17,7 +19,10 @@ export function Graph({ edges, current, onOpen }) {
   const by = (factor) => setZoom((last) => Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, last * factor)));
   const drawn = bundles(edges);
   const place = layout(drawn);
-  const columns = WIDE;
+  const [box, width] = useWidth();
+  const sides = columns(width);
+  const colours = numbered(place.agents.map(({ name }) => name));
+  const most = Math.max(1, ...drawn.map(({ meetings }) => meetings));
   const isFar = (bundle) => near !== null && bundle.agent !== near && bundle.resource !== near;
   const isApart = (name) => near !== null && name !== near && !drawn.some((bundle) => !isFar(bundle) && (bundle.agent === name || bundle.resource === name));
   const wheel = (event) => {
@@ -36,33 +41,36 @@ export function Graph({ edges, current, onOpen }) {
       </div>
     </div>
     <div class="graph-box" onWheel=${wheel} tabindex="0" role="region" aria-label="Graph; the table shows the same">
-      <svg viewBox="0 0 ${columns.width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
-        ${drawn.map((bundle) => Line({ bundle, d: curve(bundle, place, columns), isFar: isFar(bundle), isCurrent: bundle.numbers.includes(current), onOpen }))}
-        ${place.agents.map((node) => html`<g class=${`node agent ${isApart(node.name) ? 'far' : ''}`} ...${point(node.name)}>
-          <circle cx=${columns.agentX} cy=${node.y} r="6" />
-          <text x=${columns.agentX - 14} y=${node.y + 4} text-anchor="end"><title>${plain(node.name)}</title>${plain(cut(node.name, columns.nameMax))}</text>
+      <div ref=${box}>${width > 0 && html`<svg viewBox="0 0 ${width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
+        ${drawn.map((bundle) => Line({ bundle, d: curve(bundle, place, sides), weight: bundle.meetings / most, isFar: isFar(bundle), isCurrent: bundle.numbers.includes(current), onOpen }))}
+        ${place.agents.map((node) => html`<g class=${`node agent agent-${colours.get(node.name)} ${isApart(node.name) ? 'far' : ''}`} ...${point(node.name)}>
+          <circle cx=${sides.agentX} cy=${node.y} r="5" />
+          <text x=${sides.agentX - 14} y=${node.y + 4} text-anchor="end"><title>${plain(node.name)}</title>${plain(cut(node.name, sides.nameMax))}</text>
         </g>`)}
-        ${place.resources.map((node) => Resource({ node, columns, isFar: isApart(node.name), pointed: point(node.name) }))}
-      </svg>
+        ${place.resources.map((node) => Resource({ node, sides, isDense: place.isDense, isFar: isApart(node.name), pointed: point(node.name) }))}
+      </svg>`}</div>
     </div>
   </div>`;
 }
 
-function Resource({ node, columns, isFar, pointed }) {
-  const { resourceX, nameMax } = columns;
+// Its name, and below or, where rows are dense, beside it the system.
+function Resource({ node, sides, isDense, isFar, pointed }) {
+  const { resourceX, nameMax } = sides;
   const space = node.name.indexOf(' ');
   const [system, resource] = [node.name.slice(0, space), node.name.slice(space + 1)];
-  const { tail } = halves(resource);
+  const name = plain(resource.length > nameMax ? `…${cut(halves(resource).tail, nameMax)}` : resource);
+  const x = resourceX + 14;
   return html`<g class=${`node resource ${isFar ? 'far' : ''}`} ...${pointed}>
-    <rect x=${resourceX - 6} y=${node.y - 6} width="12" height="12" rx="2" />
-    <text x=${resourceX + 14} y=${node.y - 1}><title>${plain(resource)}</title>${plain(resource.length > nameMax ? `…${cut(tail, nameMax)}` : resource)}</text>
-    <text class="small" x=${resourceX + 14} y=${node.y + 11}>${plain(cut(system, nameMax))}</text>
+    <rect x=${resourceX - 5} y=${node.y - 5} width="10" height="10" rx="2" />
+    <text x=${x} y=${node.y + (isDense ? 4 : -1)}><title>${plain(resource)}</title>${name}${isDense && html`<tspan class="small" dx="8">${plain(cut(system, 12))}</tspan>`}</text>
+    ${!isDense && html`<text class="small" x=${x} y=${node.y + 12}>${plain(cut(system, nameMax))}</text>`}
   </g>`;
 }
 
-function Line({ bundle, d, isFar, isCurrent, onOpen }) {
+// The more meetings, the stronger.
+function Line({ bundle, d, weight, isFar, isCurrent, onOpen }) {
   const { kind, agent, resource, meetings, numbers } = bundle;
-  return html`<g class=${`strand ${kind} ${isFar ? 'far' : ''} ${isCurrent ? 'current' : ''}`} data-edges=${numbers.join(' ')} onClick=${() => onOpen(numbers[0])}>
+  return html`<g class=${`strand ${kind} ${isFar ? 'far' : ''} ${isCurrent ? 'current' : ''}`} style=${{ strokeWidth: 1.2 + 2 * weight }} data-edges=${numbers.join(' ')} onClick=${() => onOpen(numbers[0])}>
     <title>${plain(`${agent} met others ${plural(meetings, 'time')} at ${resource}; the worst: ${WORDS[kind]}`)}</title>
     <path class="hit" d=${d} /><path class="line" d=${d} />
   </g>`;

@@ -2,8 +2,12 @@
 // on the right. The same graph is always drawn the same way.
 
 const ROW = 32;
+const ROW_DENSE = 23; // one line of text
+const DENSE = 14; // rows from which on they are dense
 const MARGIN = 24;
-export const WIDE = { width: 880, agentX: 250, resourceX: 590, nameMax: 34 };
+
+// Where the two columns stand in a picture of this width.
+export const columns = (width) => ({ width, agentX: 250, resourceX: Math.max(420, width - 360), nameMax: 34 });
 
 // Lines that are drawn; the table has all edges. More would be a tangle that nobody reads.
 export const LINES_MAX = 300;
@@ -43,7 +47,7 @@ export function bundles(edges) {
   return [...found.values()].sort((one, other) => rank(one) - rank(other)).slice(0, LINES_MAX).reverse();
 }
 
-// `{ agents, resources, height }`, each node with its name and y.
+// `{ agents, resources, height, isDense }`, each node with its name and y.
 export function layout(drawn) {
   const agents = names(drawn.map((bundle) => bundle.agent));
   const resources = names(drawn.map((bundle) => bundle.resource));
@@ -55,8 +59,9 @@ export function layout(drawn) {
     order = { agents: sorted(order.agents, nearAgents, touches), resources: nearAgents };
   }
   const rows = Math.max(order.agents.length, order.resources.length, 1);
-  const height = rows * ROW + 2 * MARGIN;
-  return { agents: spread(order.agents, height), resources: spread(order.resources, height), height };
+  const isDense = rows > DENSE;
+  const height = rows * (isDense ? ROW_DENSE : ROW) + 2 * MARGIN;
+  return { isDense, agents: spread(order.agents, height), resources: spread(order.resources, height), height };
 }
 
 const names = (list) => [...new Set(list)];

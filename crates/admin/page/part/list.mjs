@@ -64,7 +64,7 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
   }
   // Not taller than its rows, and two pixels for its edges.
   const most = `${HEAD_PX + count * row + 2}px`;
-  return html`<div class="list" ref=${box} style=${{ maxHeight: most }} tabindex="0" role="region" aria-label=${label}
+  return html`<div class="list" ref=${box} style=${{ maxHeight: most, minHeight: `min(180px, ${most})` }} tabindex="0" role="region" aria-label=${label}
       onScroll=${(event) => setSight({ top: event.target.scrollTop, height: event.target.clientHeight })}>
     <table aria-rowcount=${count + 1} aria-label=${label}>
       <colgroup>${columns.map((column) => html`<col class=${column.class} style=${{ width: column.width }} />`)}</colgroup>
@@ -81,7 +81,7 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
 function Row({ index, columns, found, idOf, current, onOpen, setAt }) {
   if (found?.heading) {
     return html`<tr key=${`heading ${found.id}`} class="heading" data-index=${index} tabindex="-1" aria-rowindex=${index + 2}>
-      <td colspan=${columns.length}>${found.heading}</td></tr>`;
+      <td colspan=${isNarrow() ? columns.filter((column) => !column.class?.includes('wide')).length : columns.length}>${found.heading}</td></tr>`;
   }
   const id = found ? idOf(found) : `row ${index}`;
   const isCurrent = found && current === id;

@@ -14,8 +14,11 @@ export const COLUMNS = [
   { name: 'Class', width: '116px', class: 'wide', cell: (r) => html`<${Class} word=${r.metadata.effective_class} />` },
   { name: 'Target', class: 'wide', cell: (r) => html`<${Matter} record=${r} />` },
   { name: 'Agent', width: '17%', class: 'wide', cell: (r) => html`<${Shown} text=${r.agent.name} max=${80} />` },
-  { name: 'Duration', width: '84px', class: 'right wide', cell: (r) => took(r.duration_ms) },
+  { name: 'Duration', width: '84px', class: 'right wide', cell: (r) => lasted(r) },
 ];
+
+// What was refused or only reported has no duration.
+export const lasted = (record) => took(record.duration_ms || null);
 
 export const nameOf = (record) => (record.tool_name ? `${record.server_name}:${record.tool_name}` : record.server_name || words(record.type));
 
@@ -28,7 +31,7 @@ function Tool({ record }) {
 function Matter({ record }) {
   const { targets, target, error_code: code, metadata } = record;
   const more = targets.length - 1;
-  const reason = metadata.intent?.reason ?? metadata.decision ?? '';
+  const reason = metadata.intent?.reason ?? metadata.decision ?? (record.tool_name ? '' : words(metadata.tool_variant));
   return html`<span class="matter">
     ${code && html`<span class=${record.status === 'blocked' ? 'warn-text' : 'bad-text'}>${code}</span>`}
     ${isShell(record.tool_name) ? html`<${ShellCommand} id=${record.id} reason=${reason} />`

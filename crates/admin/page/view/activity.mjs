@@ -4,8 +4,8 @@ import { query, save } from '../api.mjs';
 import { hear } from '../live.mjs';
 import { change, place } from '../place.mjs';
 import { Empty, Fault, html, Loading, useAction, useAnswer, useTitle } from '../part/shown.mjs';
-import { Choice, Narrowed, Search, Switch } from '../part/filters.mjs';
-import { List, useNarrow } from '../part/list.mjs';
+import { Choice, Fold, Narrowed, Search, Switch } from '../part/filters.mjs';
+import { List } from '../part/list.mjs';
 import { COLUMNS } from '../part/record-row.mjs';
 import { Rows } from '../part/rows.mjs';
 import { plural } from '../format.mjs';
@@ -50,19 +50,17 @@ const since = (period) => (PERIOD_MS[period] ? { start_time: new Date(Date.now()
 function Filters() {
   const { answer: agents } = useAnswer('/agents', []);
   const { answer: servers } = useAnswer('/servers', ['server']);
-  const { values } = place.value;
-  const set = CHOICES.filter((name) => values[name]).length;
-  const choices = html`
-    <${Choice} name="status" label="Status" options=${STATUSES} />
-    <${Choice} name="agent" label="Agent" options=${agentNames(agents?.agents ?? [])} />
-    <${Choice} name="server" label="Server" options=${(servers?.servers ?? []).map(({ name }) => [name, name])} />
-    <${Choice} name="since" label="Period" options=${PERIODS} />
-    <${Choice} name="effective_class" label="Class" options=${CLASSES} />
-    <${Choice} name="intent_type" label="Declared" options=${CLASSES} />
-    <${Choice} name="type" label="Type" options=${TYPES} />`;
   return html`<div class="filters">
     <${Search} label="Search" hint="tool, server, reason, error or target" isFirst />
-    ${useNarrow() ? html`<details class="more-filters" open=${set > 0}><summary>Filters${set > 0 && ` (${set})`}</summary><div class="filters">${choices}</div></details>` : choices}
+    <${Fold} names=${CHOICES}>
+      <${Choice} name="status" label="Status" options=${STATUSES} />
+      <${Choice} name="agent" label="Agent" options=${agentNames(agents?.agents ?? [])} />
+      <${Choice} name="server" label="Server" options=${(servers?.servers ?? []).map(({ name }) => [name, name])} />
+      <${Choice} name="since" label="Period" options=${PERIODS} />
+      <${Choice} name="effective_class" label="Class" options=${CLASSES} />
+      <${Choice} name="intent_type" label="Declared" options=${CLASSES} />
+      <${Choice} name="type" label="Type" options=${TYPES} />
+    <//>
   </div>`;
 }
 

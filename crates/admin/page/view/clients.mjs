@@ -26,9 +26,10 @@ export function Clients() {
     <p class="lead">Connect a client with one command. It shows the change to the client's file first, keeps a backup, and <code>--undo</code> takes it back.</p>
     <${Fault} error=${error} />
     ${!answer && !error && html`<${Loading} />`}
-    ${answer && html`<div class="clients">${CLIENTS.map(([name, title, pattern]) => html`<${Client} key=${name} name=${name} title=${title} seen=${agents.filter(({ client }) => pattern.test(client))} />`)}
-      <section class="card"><h2>Any other client</h2><p class="faint">Over stdio:</p><${Command} text="countersign mcp" />
-        <p class="faint">Over HTTP, with a <a href=${link('tokens')}>token</a> as <code>Authorization: Bearer …</code>:</p><${Command} text=${`${location.origin}/mcp`} /></section></div>
+    ${answer && html`<div class="clients">${CLIENTS.map(([name, title, pattern]) => html`<${Client} key=${name} name=${name} title=${title} seen=${agents.filter(({ client }) => pattern.test(client))} />`)}</div>
+      <section class="card"><h2>Any other client</h2><div class="cards">
+        <div class="column"><p class="faint">Over stdio:</p><${Command} text="countersign mcp" /></div>
+        <div class="column"><p class="faint">Over HTTP, with a <a href=${link('tokens')}>token</a> as <code>Authorization: Bearer …</code>:</p><${Command} text=${`${location.origin}/mcp`} /></div></div></section>
       <${Seen} agents=${agents} />`}`;
 }
 

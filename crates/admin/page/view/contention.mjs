@@ -4,7 +4,7 @@ import { useEffect, useState } from '../vendor/hooks.mjs';
 import { query } from '../api.mjs';
 import { change, place } from '../place.mjs';
 import { Ago, Empty, Fault, html, Loading, Shown, Target, useAnswer, useTitle } from '../part/shown.mjs';
-import { Choice, Search, Switch } from '../part/filters.mjs';
+import { Choice, Fold, Search, Switch } from '../part/filters.mjs';
 import { Form, Graph } from '../part/graph.mjs';
 import { bundles, KINDS, LINES_MAX, WORDS } from '../part/layout.mjs';
 import { List, useNarrow } from '../part/list.mjs';
@@ -69,11 +69,13 @@ function Filters({ edges }) {
   const named = (list) => [...new Set(list)].sort().map((name) => [name, name]);
   return html`<div class="filters">
     <${Search} label="Search" hint="resource or agent" isFirst />
-    <${Window} />
-    <${Choice} name="kind" label="Kind" options=${KINDS.map((kind) => [kind, WORDS[kind]])} />
-    <${Choice} name="agent" label="Agent" options=${named(edges.flatMap((edge) => [edge.from, edge.to]))} />
-    <${Choice} name="system" label="System" options=${named(edges.map((edge) => edge.system))} />
-    <${Containers} />
+    <${Fold} names=${['window', 'kind', 'agent', 'system', 'containers']}>
+      <${Window} />
+      <${Choice} name="kind" label="Kind" options=${KINDS.map((kind) => [kind, WORDS[kind]])} />
+      <${Choice} name="agent" label="Agent" options=${named(edges.flatMap((edge) => [edge.from, edge.to]))} />
+      <${Choice} name="system" label="System" options=${named(edges.map((edge) => edge.system))} />
+      <${Containers} />
+    <//>
   </div>`;
 }
 

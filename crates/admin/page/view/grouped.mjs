@@ -15,12 +15,14 @@ const LOOK_EVERY_MS = 2_000;
 async function newest(filters) {
   const found = [];
   let cursor;
+  let total = 0;
   for (let page = 0; page < PAGES_MAX && cursor !== null; page += 1) {
     const answer = await get('/activity' + query({ ...filters, limit: 100, cursor }));
     found.push(...answer.activities);
     cursor = answer.next_cursor;
+    total = answer.total;
   }
-  return { records: found, isAll: cursor === null };
+  return { records: found, isAll: cursor === null, total };
 }
 
 // The runs of sessions, newest runs first.
@@ -55,7 +57,7 @@ export function Grouped({ filters, by, none, isPaused, open }) {
   if (!found.records.length) return none;
   const groups = grouped(found, by);
   const rows = groups.flatMap((group) => [{ id: group.id, heading: Heading({ group, by }) }, ...group.records]);
-  return html`<p class="counted" role="status">${plural(groups.length, 'group')} of ${plural(found.records.length, 'record')}${!found.isAll && ', the newest'}${isPaused && html` <span class="warn-text">paused</span>`}</p>
+  return html`<p class="counted" role="status">${plural(groups.length, 'group')} of ${found.isAll ? plural(found.records.length, 'record') : `the newest ${count(found.records.length)} of ${count(found.total)} records; filters find older ones`}${isPaused && html` <span class="warn-text">paused</span>`}</p>
     <div class="split"><${List} label="Records in groups" columns=${COLUMNS} count=${rows.length} rowAt=${(index) => rows[index]}
       idOf=${(record) => record.id} current=${open} onOpen=${(record) => change({ open: record.id })} /></div>`;
 }
@@ -80,7 +82,7 @@ function Heading({ group, by }) {
     ${run ? html`<a class="strong" href=${link('runs', { run: id })}><${Shown} text=${run.workflow} max=${80} /></a> <${State} word=${run.status} />`
       : !id ? html`<span class="strong">${by === 'run' ? 'outside of runs' : 'without a session'}</span>`
         : html`<a class="strong" href=${link('activity', { session_id: id })}><${Shown} text=${records[0].agent.name} max=${80} /></a>`}
-    <span class="faint">${plural(records.length, 'record')}, <${Ago} time=${records.at(-1).timestamp} /> to <${Ago} time=${records[0].timestamp} /></span>
+    <span class="faint">${plural(records.length, 'record')}, ${records.length > 1 && html`<${Ago} time=${records.at(-1).timestamp} /> to `}<${Ago} time=${records[0].timestamp} /></span>
     ${refused > 0 && html`<span class="warn-text">${count(refused)} refused</span>`}
     ${failed > 0 && html`<span class="bad-text">${count(failed)} failed</span>`}</span>`;
 }

@@ -33,10 +33,12 @@ export function Overview() {
       ${summary && summary.calls > 0 && html`<${Chart} buckets=${summary.buckets} seconds=${summary.bucket_seconds} />`}
     </section>
     <div class="cards">
-      ${summary && html`<${Tools} summary=${summary} />`}
-      ${servers && html`<${Health} servers=${servers.servers} summary=${summary} />`}
-      ${summary && html`<${Agents} summary=${summary} />`}
-      ${status && html`<${Ledger} status=${status} />`}
+      <div class="column">
+        ${summary && html`<${Tools} summary=${summary} />`}
+        ${summary && html`<${Agents} summary=${summary} />`}</div>
+      <div class="column">
+        ${servers && html`<${Health} servers=${servers.servers} summary=${summary} />`}
+        ${status && html`<${Ledger} status=${status} />`}</div>
     </div>`;
 }
 
@@ -74,8 +76,8 @@ function Figures({ summary, period }) {
     ${figure('refused', count(status.blocked), { status: 'blocked' }, status.blocked && 'warn')}
     ${figure('failed', count(status.error), { status: 'error' }, status.error && 'bad')}
     ${figure('running', count(status.pending), { status: 'pending' })}
-    <li><span class="figure">${took(took_ms.p50)}</span><span>median duration</span></li>
-    <li><span class="figure">${took(took_ms.p95)}</span><span>95th percentile</span></li>
+    <li><span class="figure">${took(took_ms.p50 || null)}</span><span>median duration</span></li>
+    <li><span class="figure">${took(took_ms.p95 || null)}</span><span>95th percentile</span></li>
   </ul>`;
 }
 

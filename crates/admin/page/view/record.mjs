@@ -3,9 +3,9 @@ import { Block, Class, Command, Copy, Fault, html, Loading, Shown, State, useAns
 import { Beside } from '../part/dialog.mjs';
 import { command, isShell, replaced, texts } from '../part/change.mjs';
 import { Change } from '../part/diff.mjs';
-import { nameOf } from '../part/record-row.mjs';
+import { lasted, nameOf } from '../part/record-row.mjs';
 import { Payload } from '../part/tree.mjs';
-import { bytes, shortId, took } from '../format.mjs';
+import { bytes, shortId } from '../format.mjs';
 import { path } from '../api.mjs';
 import { link } from '../place.mjs';
 
@@ -37,7 +37,7 @@ function Whole({ record }) {
     <h3>Facts</h3>
     <dl class="facts">
       <dt>When</dt><dd><${When} time=${record.timestamp} /></dd>
-      <dt>Duration</dt><dd>${took(record.duration_ms)}</dd>
+      <dt>Duration</dt><dd>${lasted(record)}</dd>
       <dt>Agent</dt><dd><a href=${link('activity', { agent: agent.name })}><${Shown} text=${agent.name} /></a></dd>
       <dt>Token</dt><dd><${Shown} text=${agent.token} /></dd>
       ${targets.length > 0 && html`<dt>${targets.length === 1 ? 'Target' : 'Targets'}</dt><dd>${targets.map((target) => html`<div><a href=${link('activity', { target_system: target.system, target_resource: target.resource })}>

@@ -4,9 +4,9 @@ import { path, query } from '../api.mjs';
 import { change, link, place } from '../place.mjs';
 import { Ago, Block, Copy, Empty, Fault, html, Loading, Shown, State, Target, useAnswer, useTitle, When } from '../part/shown.mjs';
 import { Choice, Search } from '../part/filters.mjs';
-import { List } from '../part/list.mjs';
+import { isNarrow, List } from '../part/list.mjs';
 import { isShell } from '../part/change.mjs';
-import { ShellCommand } from '../part/record-row.mjs';
+import { lasted as lasting, ShellCommand } from '../part/record-row.mjs';
 import { axis, bar, events, ticks } from '../part/waterfall.mjs';
 import { count, now, plural, shortId, took } from '../format.mjs';
 
@@ -22,15 +22,18 @@ export function Runs() {
 }
 
 const COLUMNS = [
-  { name: 'Started', width: '96px', class: 'when', cell: (run) => html`<${Ago} time=${run.started_at} />` },
+  { name: 'Started', width: '96px', class: 'when', cell: (run) => html`<${Ago} time=${run.started_at} short=${isNarrow()} />` },
   { name: 'Status', width: '130px', class: 'status', cell: (run) => html`<${State} word=${run.status} />` },
-  { name: 'Workflow', class: 'tool', cell: (run) => html`<span class="two-lines"><span class="strong"><${Shown} text=${run.workflow} max=${100} /></span><span class="second faint">${took(run.duration_ms)}</span></span>` },
+  { name: 'Workflow', class: 'tool', cell: (run) => html`<span class="two-lines"><span class="strong"><${Shown} text=${run.workflow} max=${100} /></span><span class="second faint">${took(lasted(run))}</span></span>` },
   { name: 'Message', class: 'wide', cell: (run) => html`<span class="faint"><${Shown} text=${run.message ?? ''} max=${160} /></span>` },
   { name: 'Steps', width: '76px', class: 'right wide', cell: (run) => count(run.steps_total) },
   { name: 'Tokens', width: '90px', class: 'right wide', cell: (run) => (run.tokens === null ? '–' : count(run.tokens)) },
   { name: 'Cost', width: '90px', class: 'right wide', cell: (run) => cost(run.cost_usd) },
-  { name: 'Duration', width: '110px', class: 'right wide', cell: (run) => took(run.duration_ms) },
+  { name: 'Duration', width: '110px', class: 'right wide', cell: (run) => took(lasted(run)) },
 ];
+
+// To its end, or so far.
+const lasted = (run) => run.duration_ms ?? (run.status === 'running' ? now.value - Date.parse(run.started_at) : null);
 
 const cost = (usd) => (usd === null || usd === undefined ? '–' : `$${usd.toFixed(2)}`);
 
@@ -68,12 +71,11 @@ function One({ id }) {
 }
 
 function Facts({ run }) {
-  const lasted = run.duration_ms ?? (run.status === 'running' ? now.value - Date.parse(run.started_at) : null);
   return html`<section class="card">
     <p class="verdict"><${State} word=${run.status} /> <${Shown} text=${run.message ?? ''} max=${1000} /></p>
     <${Cause} run=${run} />
     <ul class="figures">
-      <li><span class="figure">${took(lasted)}</span><span>${run.status === 'running' ? 'so far' : 'duration'}</span></li>
+      <li><span class="figure">${took(lasted(run))}</span><span>${run.status === 'running' ? 'so far' : 'duration'}</span></li>
       <li><span class="figure">${count(run.steps_total)}</span><span>${run.steps_total === 1 ? 'step' : 'steps'}</span></li>
       <li><span class="figure">${run.tokens === null ? '–' : count(run.tokens)}</span><span>tokens</span></li>
       <li><span class="figure">${cost(run.cost_usd)}</span><span>cost</span></li>
@@ -134,7 +136,7 @@ function Event({ event, time }) {
     return html`<li class="fall-row"><span class="fall-name"><a href=${link('activity', { open: call.id })}><${Shown} text=${`${call.server_name}:${call.tool_name}`} max=${60} /></a>
         <span class="faint fall-target">${call.error_code ? html`<span class="bad-text">${call.error_code}</span>` : isShell(call.tool_name) ? html`<${ShellCommand} id=${call.id} />` : html`<${Target} text=${call.target?.resource ?? ''} />`}</span></span>
       <${Track} time=${time} start=${event.at} end=${event.end} tone=${`call ${call.status}`} />
-      <span class="right faint">${took(call.duration_ms)}</span></li>`;
+      <span class="right faint">${lasting(call)}</span></li>`;
   }
   return html`<li class="fall-text"><details><summary class="fall-row"><span class=${'fall-name' + (event.kind === 'error' ? ' bad-text' : '')}><${Shown} text=${text.split('\n')[0]} max=${160} /></span>
       <${Track} time=${time} start=${event.at} end=${event.at} tone=${event.kind} /><span class="right faint">${event.kind === 'error' ? 'error' : 'text'}</span></summary>

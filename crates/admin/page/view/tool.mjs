@@ -29,7 +29,7 @@ export function Item({ item }) {
 }
 
 const Verdict = ({ item }) => html`
-    <p class="verdict"><${State} word=${item.status} /> <${Class} word=${item.class} />
+    <p class="verdict"><${State} word=${item.status} /> ${item.class && html`<${Class} word=${item.class} />`}
       ${item.change && html`<span class="faint">${item.change === 'new' ? 'new: nobody has approved it yet' : 'changed since it was approved'}</span>`}</p>
     ${(item.warnings ?? []).map((warning) => html`<p class="notice warn"><strong>${words(warning.kind)}</strong> <${Shown} text=${warning.text} max=${2000} /></p>`)}`;
 
