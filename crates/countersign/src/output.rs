@@ -2,6 +2,7 @@
 //! a terminal would obey, are shown by their code point or escaped.
 
 pub(crate) mod progress;
+pub(crate) mod status;
 mod table;
 pub(crate) mod terminal;
 

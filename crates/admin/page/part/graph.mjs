@@ -9,6 +9,7 @@ import { bundles, columns, curve, KINDS, layout, WORDS } from './layout.mjs';
 import { cut, halves, plain } from '../text.mjs';
 import { plural } from '../format.mjs';
 
+const MANY = 60; // lines from which on they are faint until one points at something
 const ZOOM_STEP = 1.25;
 const ZOOM_MIN = 0.5;
 const ZOOM_MAX = 4;
@@ -41,7 +42,7 @@ export function Graph({ edges, current, onOpen }) {
       </div>
     </div>
     <div class="graph-box" onWheel=${wheel} tabindex="0" role="region" aria-label="Graph; the table shows the same">
-      <div ref=${box}>${width > 0 && html`<svg viewBox="0 0 ${width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
+      <div ref=${box}>${width > 0 && html`<svg class=${drawn.length > MANY ? `many ${near === null ? '' : 'pointed'}` : ''} viewBox="0 0 ${width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
         ${drawn.map((bundle) => Line({ bundle, d: curve(bundle, place, sides), weight: bundle.meetings / most, isFar: isFar(bundle), isCurrent: bundle.numbers.includes(current), onOpen }))}
         ${place.agents.map((node) => html`<g class=${`node agent agent-${colours.get(node.name)} ${isApart(node.name) ? 'far' : ''}`} ...${point(node.name)}>
           <circle cx=${sides.agentX} cy=${node.y} r="5" />
@@ -70,7 +71,7 @@ function Resource({ node, sides, isDense, isFar, pointed }) {
 // The more meetings, the stronger.
 function Line({ bundle, d, weight, isFar, isCurrent, onOpen }) {
   const { kind, agent, resource, meetings, numbers } = bundle;
-  return html`<g class=${`strand ${kind} ${isFar ? 'far' : ''} ${isCurrent ? 'current' : ''}`} style=${{ strokeWidth: 1.2 + 2 * weight }} data-edges=${numbers.join(' ')} onClick=${() => onOpen(numbers[0])}>
+  return html`<g class=${`strand ${kind} ${isFar ? 'far' : ''} ${isCurrent ? 'current' : ''}`} style=${{ strokeWidth: 1 + 2 * weight ** 2 }} data-edges=${numbers.join(' ')} onClick=${() => onOpen(numbers[0])}>
     <title>${plain(`${agent} met others ${plural(meetings, 'time')} at ${resource}; the worst: ${WORDS[kind]}`)}</title>
     <path class="hit" d=${d} /><path class="line" d=${d} />
   </g>`;

@@ -88,10 +88,13 @@ const TONES = {
 };
 const MARKS = { good: '●', bad: '✕', warn: '▲', accent: '◐', quiet: '○' };
 
-export function State({ word }) {
+export function State({ word, said = words(word) }) {
   const tone = TONES[word] ?? 'quiet';
-  return html`<span class=${'state ' + tone}><span class="mark" aria-hidden="true">${MARKS[tone]}</span>${words(word)}</span>`;
+  return html`<span class=${'state ' + tone}><span class="mark" aria-hidden="true">${MARKS[tone]}</span>${said}</span>`;
 }
+
+// Of a server, on the command line too, an error is a state and no outcome.
+export const ServerState = ({ word }) => html`<${State} word=${word} said=${word === 'error' ? word : words(word)} />`;
 
 // One vocabulary for people, whatever a status is called in the API.
 const SPOKEN = { blocked: 'refused', error: 'failed', failure: 'failed', pending: 'running', needs_login: 'needs a sign-in' };

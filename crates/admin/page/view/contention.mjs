@@ -98,14 +98,14 @@ function Containers() {
 }
 
 const COLUMNS = [
-  { name: 'What', width: 'min(276px, 40vw)', class: 'kind', cell: (e) => html`<${Form} kind=${e.kind} />` },
-  { name: 'First', class: 'tool', cell: (e) => html`<span class="two-lines"><${Shown} text=${e.from} max=${80} /><span class="second faint"><${Shown} text=${e.to} max=${80} /></span></span>` },
-  { name: 'Then', class: 'wide', cell: (e) => html`<${Shown} text=${e.to} max=${80} />` },
-  { name: 'Resource', width: '24%', class: 'wide', cell: (e) => html`<span class="matter"><${Target} text=${e.resources[0] ?? ''} />${e.containers?.length > 0 && html`<span class="faint">in <${Shown} text=${e.containers[0]} max=${60} /></span>`}${e.resources_total > 1 && html`<span class="faint">+${count(e.resources_total - 1)}</span>`}</span>` },
-  { name: 'System', width: '110px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
+  { name: 'What', width: 'min(266px, 40vw)', class: 'kind', cell: (e) => html`<${Form} kind=${e.kind} />` },
+  { name: 'First', width: '15%', class: 'tool', cell: (e) => html`<span class="two-lines"><${Shown} text=${e.from} max=${80} /><span class="second faint"><${Shown} text=${e.to} max=${80} /></span></span>` },
+  { name: 'Then', width: '15%', class: 'wide', cell: (e) => html`<${Shown} text=${e.to} max=${80} />` },
+  { name: 'Resource', class: 'wide', cell: (e) => html`<span class="matter"><${Target} text=${e.resources[0] ?? ''} />${e.containers?.length > 0 && html`<span class="faint">in <${Shown} text=${e.containers[0]} max=${60} /></span>`}${e.resources_total > 1 && html`<span class="faint">+${count(e.resources_total - 1)}</span>`}</span>` },
+  { name: 'System', width: '90px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
   { name: 'Meetings', width: '86px', class: 'right wide', cell: (e) => count(e.meetings) },
-  { name: 'Closest', width: '92px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },
-  { name: 'Last', width: '92px', class: 'wide', cell: (e) => html`<${Ago} time=${e.last} />` },
+  { name: 'Closest', width: '88px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },
+  { name: 'Last', width: '80px', class: 'wide', cell: (e) => html`<${Ago} time=${e.last} short />` },
 ];
 
 function Table({ edges, current, onOpen }) {

@@ -2,7 +2,7 @@
 // whether servers and ledger are well.
 import { useMemo } from '../vendor/hooks.mjs';
 import { query } from '../api.mjs';
-import { Copy, Empty, Fault, html, Loading, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
+import { Copy, Empty, Fault, html, Loading, ServerState, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
 import { Chart, Legend } from '../part/chart.mjs';
 import { Switch } from '../part/filters.mjs';
 import { BYPASS_WORDS, needs } from '../part/needs.mjs';
@@ -113,7 +113,7 @@ function Health({ servers, summary }) {
         <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right wide">failed</th></tr></thead>
       <tbody>${busiest.slice(0, SERVERS_MAX).map((server) => html`<tr>
         <td class="name"><a href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
-        <td><${State} word=${server.state} /></td>
+        <td><${ServerState} word=${server.state} /></td>
         <td class=${'right wide ' + (server.pending ? 'warn-text' : 'faint')}>${count(server.pending)}</td>
         <td class=${'right wide ' + (server.warned ? 'warn-text' : 'faint')}>${count(server.warned)}</td>
         <${Counts} row=${counts.get(server.name)} last="right wide" />

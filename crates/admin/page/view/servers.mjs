@@ -1,6 +1,6 @@
 // Servers and their tools: how they stand, and what people decide about them.
 import { useEffect, useRef } from '../vendor/hooks.mjs';
-import { Ago, Block, Command, Empty, Fault, html, Loading, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
+import { Ago, Block, Command, Empty, Fault, html, Loading, ServerState, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
 import { Action, Decision } from '../part/dialog.mjs';
 import { Choice, Search } from '../part/filters.mjs';
 import { List } from '../part/list.mjs';
@@ -51,7 +51,7 @@ function All({ servers, look }) {
       <th scope="col" class="right">Tools</th><th scope="col" class="right">Pending</th><th scope="col" class="wide">Locked</th><th scope="col" class="wide">Actions</th></tr></thead>
     <tbody>${servers.map((server) => html`<tr key=${server.name}>
       <td class="name"><a class="strong" href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
-      <td><${State} word=${server.state} /></td>
+      <td><${ServerState} word=${server.state} /></td>
       <td class="wide faint"><${Shown} text=${server.transport} /></td>
       <td class="right">${count(server.tool_count)}</td>
       <td class="right">${server.pending ? html`<a class="warn-text" href=${link('servers', { server: server.name, status: 'pending_approval' })}>${count(server.pending)}</a>` : html`<span class="faint">0</span>`}</td>
@@ -98,7 +98,7 @@ function One({ server, look }) {
   const { answer: review, error: fault } = useAnswer(server.pending || server.quarantined ? '/servers' + path(server.name, 'review') : null, ['tool', 'server']);
   const approveAll = async () => { await post('/servers' + path(server.name, 'approve-items'), { items: versions(review) }); look(); };
   return html`<section class="card server">
-    <div class="card-head"><p><${State} word=${server.state} /> <span class="faint">${plural(server.tool_count, 'tool')}</span></p>
+    <div class="card-head"><p><${ServerState} word=${server.state} /> <span class="faint">${plural(server.tool_count, 'tool')}</span></p>
       <div class="buttons">
         ${review?.items.length > 0 && !server.quarantined && html`<${Decision} label=${review.items.length === 1 ? 'Approve pending item' : `Approve all ${count(review.items.length)} pending`} work=${approveAll}
           question=${`Approve all pending items of '${server.name}' without reading them? Their text can then reach models.`} />`}
@@ -140,6 +140,7 @@ function Held({ review, look }) {
   return html`<h3>To be approved</h3>
     ${review.reason && html`<p class="notice warn"><${Shown} text=${review.reason} max=${1000} /></p>`}
     ${review.diff ? html`<${SideBySide} lines=${review.diff} />` : html`<${Block} text=${review.visible} label="Definition" />`}
+    <p class="faint">${review.listed ? `The approval includes ${plural(review.items.length, 'item')} that it lists: see below.` : 'It was not started yet. Inspect shows what it lists before you approve it.'}</p>
     <div class="buttons"><${Decision} label="Approve server" tone="primary" work=${approve}
       question=${`Approve '${review.name}' as it is shown, ${listed}? Agents can call its tools then.`} /></div>`;
 }

@@ -170,6 +170,15 @@ mod tests {
         assert_eq!(found, FILES.iter().map(|(name, _)| PathBuf::from(name)).collect());
     }
 
+    /// A module that is found only through another one would be waited for twice.
+    #[test]
+    fn every_module_is_preloaded() {
+        let index = str::from_utf8(include_bytes!("../../page/index.html")).unwrap();
+        for (name, _) in FILES.iter().filter(|(name, _)| name.ends_with(".mjs")) {
+            assert!(index.contains(&format!("\"/page/{name}\"")), "{name}");
+        }
+    }
+
     #[test]
     fn the_page_is_small() {
         let bytes: usize = FILES.iter().map(|(_, bytes)| bytes.len()).sum();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use domain::tool::Class;
 use jiff::civil::{Date, DateTime};
@@ -11,12 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use store::{RecordKind, RecordStatus};
 
 use super::Format;
+use crate::output::status::{spoken, stable};
 
 #[derive(Subcommand)]
 pub(crate) enum Activity {
     /// List records of calls and changes, newest first
     #[command(after_help = "Examples:\n  \
-        countersign activity list --status blocked --since 2h\n  \
+        countersign activity list --status refused --since 2h\n  \
         countersign activity list --server github --intent-type destructive -o json")]
     List {
         #[command(flatten)]
@@ -41,7 +42,7 @@ pub(crate) enum Activity {
     },
     /// Print calls as they end, until Ctrl+C; requires a running `serve`
     #[command(after_help = "Examples:\n  \
-        countersign activity watch --status blocked\n  \
+        countersign activity watch --status refused\n  \
         countersign activity watch --starts -o json | jq .record.tool_name")]
     Watch(Watch),
     /// Summarize recent activity
@@ -81,8 +82,8 @@ pub(crate) struct Filters {
     /// Only calls to this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    #[arg(long, hide_possible_values = true, help = list("Only records with this status", &RecordStatus::ALL, RecordStatus::as_str),
-        value_parser = words(&RecordStatus::ALL, RecordStatus::as_str))]
+    #[arg(long, hide_possible_values = true, help = list("Only records with this status", &RecordStatus::ALL, |one| spoken(one.as_str())),
+        value_parser = statuses(RecordStatus::ALL.map(RecordStatus::as_str)))]
     pub(crate) status: Option<String>,
     #[arg(long, hide_possible_values = true, help = list("Only calls whose declared intent is", &Class::ALL, Class::as_str),
         value_parser = words(&Class::ALL, Class::as_str))]
@@ -200,6 +201,14 @@ pub(super) fn words<T: Copy>(
     word: impl Fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(all.iter().map(|one| word(*one)).collect::<Vec<_>>())
+}
+
+/// A status in the words of tables, or as its stable value, which it becomes.
+pub(super) fn statuses<const N: usize>(
+    all: [&'static str; N],
+) -> impl TypedValueParser<Value = String> {
+    let value = |one| PossibleValue::new(spoken(one)).alias(one);
+    PossibleValuesParser::new(all.map(value)).map(move |word| stable(&word, &all))
 }
 
 pub(super) fn list<T: Copy>(what: &str, all: &[T], word: impl Fn(T) -> &'static str) -> String {

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use receipt::Hash;
 
-use super::activity::words;
+use super::activity::statuses;
 use super::{Format, LedgerFile, Rows, Span};
 
 #[derive(Subcommand)]
 pub(crate) enum Receipt {
     /// List receipts, newest first
     #[command(after_help = "Examples:\n  \
-        countersign receipt list --status failure --since 1d\n  \
+        countersign receipt list --status failed --since 1d\n  \
         countersign receipt list --agent claude --target-resource /srv/notes.txt\n  \
         countersign receipt list --chain CHAIN --db copy.db -o json")]
     List {
@@ -71,7 +71,7 @@ pub(crate) struct ReceiptFilters {
     #[arg(long, value_name = "TYPE")]
     pub(crate) action_type: Option<String>,
     /// Only receipts with this outcome
-    #[arg(long, value_parser = words(&["success", "failure", "pending"], |word| word))]
+    #[arg(long, value_parser = statuses(["success", "failure", "pending"]))]
     pub(crate) status: Option<String>,
     /// Only receipts of calls to this server
     #[arg(long, value_name = "NAME")]

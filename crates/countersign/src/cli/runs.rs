@@ -4,19 +4,20 @@ use clap::{Subcommand, ValueEnum};
 use store::run::RunStatus;
 
 use super::Format;
-use super::activity::{Rows, list, words};
+use super::activity::{Rows, list, statuses};
+use crate::output::status::spoken;
 
 #[derive(Subcommand)]
 pub(crate) enum Runs {
     /// List workflow runs, newest first
     #[command(after_help = "Examples:\n  \
-        countersign runs list --status failure\n  \
+        countersign runs list --status failed\n  \
         countersign runs list --workflow deploy --limit 5 -o json\n\n\
         interrupted: the process died before the run ended.")]
     List {
         #[arg(long, hide_possible_values = true,
-            help = list("Only runs with this status", &RunStatus::ALL, RunStatus::as_str),
-            value_parser = words(&RunStatus::ALL, RunStatus::as_str))]
+            help = list("Only runs with this status", &RunStatus::ALL, |one| spoken(one.as_str())),
+            value_parser = statuses(RunStatus::ALL.map(RunStatus::as_str)))]
         status: Option<String>,
         /// Only runs of this workflow
         #[arg(long, value_name = "NAME")]

@@ -14,6 +14,7 @@ use crate::cli::{Locations, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
 use crate::control::{Control, encode, read, with_query};
 use crate::exit::Failure;
+use crate::output::status::spoken;
 use crate::output::{self, Rest, local_time, or_dash, table};
 
 /// The suffix of the file next to an export that holds its public keys.
@@ -81,7 +82,7 @@ fn list(receipts: &[ReceiptEntry], now: &Zoned) -> String {
             receipt.action_type.clone(),
             or_dash(Some(&receipt.tool_name)),
             receipt.risk_level.clone(),
-            receipt.status.clone(),
+            spoken(&receipt.status).to_owned(),
             receipt.chain_id.clone(),
             receipt.sequence.to_string(),
             receipt.id.clone(),

@@ -11,6 +11,7 @@ use crate::cli::{Locations, Runs};
 use crate::control::{encode, get, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::output::status::spoken;
 use crate::output::{self, Rest, cut, fields, local_time, milliseconds, or_dash, table};
 
 const PATH: &str = "/api/v1/runs";
@@ -59,7 +60,7 @@ fn list(runs: &[RunEntry], now: &Zoned) -> String {
         vec![
             run.id.chars().take(SHORT_ID).collect(),
             cut(&run.workflow, NAME_WIDTH),
-            run.status.clone(),
+            spoken(&run.status).to_owned(),
             local_time(&run.started_at, now),
             milliseconds(run.duration_ms),
             run.steps_total.to_string(),
@@ -87,7 +88,7 @@ fn general(run: &RunEntry, steps_shown: usize) -> String {
         ("workflow", format!("{}{version}", run.workflow)),
         ("file", or_dash(run.file.as_deref())),
         ("resumes", or_dash(run.resumed_from.as_deref())),
-        ("status", format!("{}{exit_code}", run.status)),
+        ("status", format!("{}{exit_code}", spoken(&run.status))),
         ("message", or_dash(run.message.as_deref())),
         ("started", run.started_at.clone()),
         ("took", milliseconds(run.duration_ms)),
@@ -109,7 +110,7 @@ fn step_table(steps: &[StepEntry]) -> String {
             cut(&step.state, NAME_WIDTH),
             step.attempt.to_string(),
             step.provider.clone().unwrap_or_else(|| step.kind.clone()),
-            step.status.clone(),
+            spoken(&step.status).to_owned(),
             milliseconds(step.duration_ms),
             number(step.tokens),
             number(step.calls_total),
@@ -189,7 +190,7 @@ mod tests {
         let shown = show(&run(), &now());
         for line in [
             "workflow  deploy⟨U+001B⟩ 1.0",
-            "status    failure (exit code 3)",
+            "status    failed (exit code 3)",
             "cost      $0.0500",
             "1     ask    1        claude    timed_out  9.0 s  1200    150    TIMEOUT: too late",
             "2     test   1        command   success    20 ms  -       0      -",

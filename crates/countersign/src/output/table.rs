@@ -13,7 +13,7 @@ const NARROWEST: usize = 8;
 const WHOLE: [&str; 1] = ["ID"];
 
 /// Words that begin the cell of a state, with their colours.
-const STATES: [(&str, Colour); 20] = [
+const STATES: [(&str, Colour); 18] = [
     ("ready", Colour::Green),
     ("callable", Colour::Green),
     ("success", Colour::Green),
@@ -28,8 +28,6 @@ const STATES: [(&str, Colour); 20] = [
     ("expired", Colour::Yellow),
     ("error", Colour::Red),
     ("failed", Colour::Red),
-    ("failure", Colour::Red),
-    ("blocked", Colour::Red),
     ("refused", Colour::Red),
     ("revoked", Colour::Red),
     ("BROKEN", Colour::Red),
@@ -152,10 +150,10 @@ mod tests {
 
     #[test]
     fn states_are_coloured_only_where_colours_are_shown() {
-        let rows = rows(&[&["error", "blocked CODE"], &["b", "ready"]]);
+        let rows = rows(&[&["error", "refused CODE"], &["b", "ready"]]);
         let terminal = Terminal { columns: None, has_colour: true };
         let text = formatted(&["server", "state"], &rows, terminal);
-        let expected = "SERVER  STATE\nerror   \u{1b}[31mblocked CODE\u{1b}[0m\nb       \u{1b}[32mready\u{1b}[0m";
+        let expected = "SERVER  STATE\nerror   \u{1b}[31mrefused CODE\u{1b}[0m\nb       \u{1b}[32mready\u{1b}[0m";
         assert_eq!(text, expected);
         assert!(!formatted(&["server", "state"], &rows, ELSEWHERE).contains('\u{1b}'));
     }

@@ -44,7 +44,7 @@ async fn records_are_listed_newest_first_and_shown_in_full() {
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].starts_with("TIME") && lines[0].ends_with("ID"), "{table}");
         assert!(lines[1].contains("  s:drop  write"), "{table}");
-        assert!(lines[1].contains("blocked SERVER_MISMATCH"), "{table}");
+        assert!(lines[1].contains("refused SERVER_MISMATCH"), "{table}");
         assert!(lines[2].contains("  s:say   read"), "{table}");
         assert!(lines[2].contains("filesystem /tmp/x"), "{table}");
         assert_eq!(lines.len(), 3, "{table}");
@@ -84,6 +84,7 @@ async fn activity_lists_are_filtered_and_paged() {
     two_calls(dir).await;
     for (args, count) in [
         (&["--status", "blocked"][..], 1),
+        (&["--status", "refused"], 1),
         (&["--intent-type", "read"], 1),
         (&["--server", "s"], 2),
         (&["--server", "t"], 0),

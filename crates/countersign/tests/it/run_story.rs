@@ -15,7 +15,7 @@ use crate::agents::stage::{PATIENCE, Stage, ended};
 use crate::agents::{ours, say};
 
 /// An agent that says something, waits for the file `go`, and ends.
-const TALKS: &str = r#"
+pub(crate) const TALKS: &str = r#"
 line() { printf '%s\n' "$1"; }
 line '{"type":"system","subtype":"init","model":"m-1"}'
 line '{"type":"assistant","message":{"id":"1","usage":{"input_tokens":10,"output_tokens":5},"content":[{"type":"text","text":"I look at it\u001b[2J first."}]}}'
@@ -33,7 +33,7 @@ fn flow_of(stage: &Stage, script: &str, options: Value) -> PathBuf {
     stage.flow_of(json!({"initial": "task", "task": step}))
 }
 
-fn go(stage: &Stage) {
+pub(crate) fn go(stage: &Stage) {
     std::fs::write(stage.dir().join("go"), "").unwrap();
 }
 
@@ -115,7 +115,7 @@ async fn a_terminal_shows_a_run_while_it_happens() {
         "failed     check",
         "COMMAND_FAILED: the command failed with exit code 3",
         "stderr | oh no",
-        "failure    run ",
+        "failed     run ",
     ] {
         assert!(shown.contains(words), "{words}: {shown:?}");
     }
@@ -224,7 +224,7 @@ async fn calls_and_texts_are_told_in_their_order() {
     let parts = [
         "step 1: task (claude), success",
         "workspace:Read  success",
-        "workspace:Bash  error",
+        "workspace:Bash  failed",
         "> all done",
         "step 2: check, success",
         "workspace:Bash",

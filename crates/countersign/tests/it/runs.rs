@@ -253,7 +253,7 @@ async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
 
     let shown = stdout(&gate.cli(&["runs", "show", "01a1de05-f601"]).await);
     let lines: Vec<&str> = shown.lines().collect();
-    assert!(lines.contains(&"status    failure (exit code 1)"), "{shown}");
+    assert!(lines.contains(&"status    failed (exit code 1)"), "{shown}");
     let step = "1     refactor  1        claude    timed_out  1.5 s  1200    3      \
                 TIMEOUT: it took too long";
     assert!(lines.contains(&step), "{shown}");
@@ -295,7 +295,7 @@ async fn runs_are_shown_at_the_command_line() {
         assert_eq!(lines[0], ["ID", "WORKFLOW", "STATUS", "STARTED", "TOOK", "STEPS"]);
         assert_eq!(lines[1][..3], ["01a1de05-f603", "test", "running"]);
         assert_eq!(lines[1][4..], ["-", "1"]);
-        assert_eq!(lines[3][..3], ["01a1de05-f601", "deploy", "failure"]);
+        assert_eq!(lines[3][..3], ["01a1de05-f601", "deploy", "failed"]);
         assert_eq!(lines[3][4..], ["12.0", "s", "1"]);
         assert_eq!(lines.len(), 4, "{table}");
 

@@ -3,10 +3,11 @@
 // Whatever the page complains of, or asks of another host, fails the scenario. With $PAGE_FILES the
 // page's own files are those of that folder, so that a change of them needs no build.
 import { createRequire } from 'node:module';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { palette } from './palette.mjs';
 
 const load = createRequire(join(process.env.PAGE_TOOLS, 'node_modules', 'here.js'));
 const { chromium } = load('playwright-core');
@@ -115,5 +116,5 @@ export async function shot(page, name) {
   const folder = process.env.PAGE_SHOTS;
   if (!folder) return;
   await mkdir(folder, { recursive: true });
-  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await writeFile(join(folder, `${name}.png`), palette(await page.screenshot()));
 }

@@ -8,7 +8,7 @@ await scenario(async ({ page }) => {
   for (const [width, size] of Object.entries(WIDTHS)) {
     await page.setViewportSize(size);
     for (const theme of THEMES) {
-      await page.emulateMedia({ colorScheme: theme });
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
       for (const [name, place, ready] of scene.places) {
         await goTo(page, place);
         await page.locator(ready).first().waitFor();

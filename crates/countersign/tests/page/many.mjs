@@ -1,10 +1,43 @@
 // More records than a page holds: what is new waits for whoever reads further down. With a hundred
-// thousand of them (`scene.isTimed`) also quick to open, smooth to scroll and to watch, bounded in memory.
+// thousand of them (`scene.isTimed`) every view is also quick to open, and the list smooth to scroll and
+// to watch, bounded in memory.
 import { check, goTo, outside, same, scenario, scene, signIn } from './browser.mjs';
 
 const LONG_MS = 100;
 const PAINT_MS = 1_000;
 const HEAP_GROWTH_MAX = 60 * 1024 * 1024;
+
+// Each view, and what is there when it is complete.
+const VIEWS = [
+  ['overview', '#/overview?period=24h', '.chart rect.bar'],
+  ['activity', '#/activity', 'tr[data-id]'],
+  ['activity by session', '#/activity?group=session', 'tr.heading'],
+  ['activity by run', '#/activity?group=run', 'tr.heading'],
+  ['servers', '#/servers', '.servers td'],
+  ['receipts', '#/receipts', '.entries tr[data-id]'],
+  ['contention', '#/contention', '.lane .sentence'],
+  ['graph', '#/contention?shape=graph', 'g.strand .line'],
+  ['runs', '#/runs', '.empty'],
+  ['clients', '#/clients', '.client'],
+  ['tokens', '#/tokens', '.empty'],
+];
+
+// Opens every view anew; the first paint is in time, and no task on the way to all of it is long.
+async function openedQuickly(page) {
+  for (const [name, place, ready] of VIEWS) {
+    await goTo(page, place);
+    await page.reload();
+    await page.locator(ready).first().waitFor({ state: 'attached' });
+    await page.locator('.loading').first().waitFor({ state: 'detached' });
+    // What the events of the beginning ask for again is part of opening it.
+    await page.locator('.stream.live').waitFor();
+    await page.waitForFunction(() => performance.now() > 3_000);
+    const [paint, longest] = await page.evaluate(() => [performance.getEntriesByName('first-contentful-paint')[0].startTime, Math.max(0, ...window.longTasks)]);
+    console.error(`${name}: first paint ${Math.round(paint)} ms, longest task ${longest < 50 ? 'under 50' : Math.round(longest)} ms`);
+    check(paint < PAINT_MS, `${name}: first paint after ${paint} ms`);
+    check(longest < LONG_MS, `${name}: a task of ${longest} ms`);
+  }
+}
 
 await scenario(async ({ page, context }) => {
   await page.addInitScript(() => {
@@ -13,13 +46,11 @@ await scenario(async ({ page, context }) => {
       .observe({ type: 'longtask', buffered: true });
   });
   await signIn(page);
+  if (scene.isTimed) await openedQuickly(page);
   await goTo(page, '#/activity');
   await page.locator('tr[data-id]').first().waitFor();
-  await page.reload();
-  await page.locator('tr[data-id]').first().waitFor();
-  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);
   await page.getByText(new RegExp(`${scene.counted} records`)).waitFor();
-  // Opening may take a long task; from here on nothing may.
+  // From here on it is about scrolling and watching.
   await page.evaluate(() => { window.longTasks.length = 0; });
   const devtools = await context.newCDPSession(page);
   const heap = async () => {
@@ -50,7 +81,6 @@ await scenario(async ({ page, context }) => {
   check(growth < HEAP_GROWTH_MAX, `memory grew by ${growth} bytes`);
   const tasks = await page.evaluate(() => window.longTasks);
   if (!scene.isTimed) return;
-  check(paint < PAINT_MS, `first paint after ${paint} ms`);
   check(Math.max(0, ...tasks) < LONG_MS, `long tasks: ${tasks}`);
-  console.error(`first paint ${Math.round(paint)} ms, longest task ${Math.round(Math.max(0, ...tasks))} ms, memory grew by ${growth} bytes`);
+  console.error(`scrolling and watching: longest task ${Math.round(Math.max(0, ...tasks))} ms, memory grew by ${growth} bytes`);
 });

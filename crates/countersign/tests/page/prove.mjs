@@ -2,10 +2,25 @@
 // behind its edges; a run has steps.
 import { check, goTo, outside, same, scenario, scene, signIn } from './browser.mjs';
 
+// Drags a file over the page and lets go of it, as the system of windows does.
+async function dropped(page, file) {
+  const place = page.getByRole('region', { name: 'Check an export' });
+  await place.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await place.boundingBox();
+  const devtools = await page.context().newCDPSession(page);
+  const drag = (type) => devtools.send('Input.dispatchDragEvent', { type, x: x + width / 2, y: y + height / 2, data: { items: [], files: [file], dragOperationsMask: 1 } });
+  await drag('dragEnter');
+  await drag('dragOver');
+  await page.locator('.drop.over').waitFor();
+  await drag('drop');
+}
+
 await scenario(async ({ page }) => {
   await signIn(page);
   await goTo(page, '#/receipts');
-  await page.getByText('The ledger is intact.').waitFor();
+  const standing = page.getByRole('region', { name: 'Verdict on the ledger' });
+  await standing.getByText('The ledger is intact.').waitFor();
+  check(/\d+ receipts in \d+ chains?, checked now/.test(await standing.innerText()), await standing.innerText());
   await page.getByRole('button', { name: /^Verify chain/ }).first().click();
   const outcome = page.locator('.outcome');
   await outcome.getByText('✓ Intact.').waitFor();
@@ -24,7 +39,11 @@ await scenario(async ({ page }) => {
   await page.getByRole('button', { name: 'Verify copy whole.jsonl' }).click();
   await outcome.getByText('✓ Intact.').waitFor();
 
-  // An export that is brought along is checked by the same auditor, and not kept.
+  // An export that is dropped on the page, as from a folder, is checked by the same auditor, and not
+  // kept; so is one that is chosen.
+  await page.getByRole('button', { name: '✕ close' }).click();
+  await dropped(page, scene.file);
+  await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
   await page.locator('.drop input').setInputFiles({ name: 'sent.jsonl', mimeType: 'text/plain', buffer: Buffer.from(scene.tampered) });
   await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
   check((await outcome.innerText()).includes('sent.jsonl'), 'it names the file');

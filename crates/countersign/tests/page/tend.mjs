@@ -1,6 +1,7 @@
 // What needs a person: it is first on the overview, one click from its cure; tools are reviewed one by
-// one with the keyboard; a server is pasted and lands in quarantine; clients have been seen.
-import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
+// one with the keyboard; a server is pasted and lands in quarantine; one is restarted; clients have been
+// seen.
+import { check, goTo, outside, same, scenario, scene, signIn } from './browser.mjs';
 
 await scenario(async ({ page, context }) => {
   await context.grantPermissions(['notifications']);
@@ -50,9 +51,39 @@ await scenario(async ({ page, context }) => {
   await goTo(page, '#/overview');
   await page.locator('.needs li').filter({ hasText: 'pasted is in quarantine' }).waitFor();
 
-  // The log of a server as it is written.
+  // A server in quarantine is inspected: what it lists can be read, and not called, until it is approved.
+  await goTo(page, '#/servers?add=yes');
+  await page.getByLabel('Paste a JSON block').fill(scene.block);
+  await page.getByRole('button', { name: 'Add to quarantine' }).click();
+  await page.waitForFunction(() => location.hash.includes('server=second'));
+  await page.getByRole('button', { name: 'Inspect' }).click();
+  await page.getByRole('region', { name: 'Tools' }).getByText('second:look').waitFor();
+  await page.getByText('The approval includes 1 item').waitFor();
+  same((await outside('call', { tool: 'second:look' })).code, 'TOOL_BLOCKED', 'nobody has approved it');
+  await page.getByRole('button', { name: 'Approve server' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Approve server' }).click();
+  await page.getByRole('button', { name: 'Approve server' }).waitFor({ state: 'detached' });
+  same((await outside('call', { tool: 'second:look' })).code, null, 'now it can be called');
+
+  // One that cannot start is down, and one click from why.
+  await goTo(page, '#/servers?server=pasted');
+  await page.getByRole('button', { name: 'Approve server' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Approve server' }).click();
+  await goTo(page, '#/overview');
+  const down = page.locator('.needs li').filter({ hasText: 'pasted is down' });
+  await down.getByRole('link', { name: 'Open' }).click();
+  await page.locator('.card.server .notice.bad').getByText('no-such-program').waitFor();
+
+  // Restarting a server ends its process and starts another; its log is shown as it is written.
   await goTo(page, '#/servers?server=s&log=yes');
-  await page.getByRole('region', { name: 'Log' }).or(page.getByText('The log is empty.')).waitFor();
+  await page.getByText('The log is empty.').waitFor();
+  await page.getByRole('button', { name: 'Restart' }).click();
+  await outside('restarted');
+  await page.locator('.card.server .state').getByText('ready').waitFor();
+  for (const message of ['the disk is full', 'and so is the cup']) {
+    same((await outside('complain', { message })).code, null);
+    await page.getByRole('region', { name: 'Log' }).getByText(message).waitFor();
+  }
 
   // Clients, with what was last seen.
   await goTo(page, '#/clients');

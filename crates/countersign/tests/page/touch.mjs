@@ -15,6 +15,7 @@ await scenario(async ({ page, context }) => {
   const name = row('workspace:Edit').locator('.middle-tail').first();
   same(await name.innerText(), '/the-plan-of-the-day.md');
   check(await name.evaluate((tail) => tail.scrollWidth <= tail.clientWidth), 'the name is not cut');
+  check((await row('workspace:Edit').locator('.middle').first().getAttribute('title')).endsWith('/and-another-one-that-is-longer/the-plan-of-the-day.md'), 'the whole path on hover');
   check(await row('workspace:Edit').locator('.middle-head').first().evaluate((head) => head.scrollWidth > head.clientWidth), 'the middle is');
 
   // A refused call says its class and what it was about.
@@ -28,6 +29,7 @@ await scenario(async ({ page, context }) => {
   const details = page.getByRole('complementary', { name: 'Details' });
   await details.locator('td.old').getByText('second line').waitFor();
   await details.locator('td.new').getByText('changed line').waitFor();
+  const opened = new URLSearchParams(page.url().split('?')[1]).get('open');
   same(await columns(), before, 'no column was pushed out');
   await details.locator('.tree .key', { hasText: 'old_string' }).waitFor();
   await details.getByRole('button', { name: 'Copy Arguments' }).click();
@@ -99,7 +101,28 @@ await scenario(async ({ page, context }) => {
   await page.waitForFunction(() => document.querySelector('.sentence') && !document.querySelector('.lane-picture'));
   await page.setViewportSize(WIDTHS.wide);
 
+  // What is on its way has a skeleton, and times are absolute on hover.
+  let answer;
+  const asked = new Promise((resolve) => { answer = resolve; });
+  await page.route('**/api/v1/agents', async (route) => { await asked; await route.continue(); });
+  await goTo(page, '#/clients');
+  await page.locator('.loading .bone').first().waitFor();
+  answer();
+  await page.locator('.loading').waitFor({ state: 'detached' });
+  const times = await page.locator('time').evaluateAll((all) => all.map((time) => `${time.innerText}: ${time.title}`));
+  check(times.length > 0 && times.every((time) => /^(now|.* ago): \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} /.test(time)), times.join());
+  await page.unroute('**/api/v1/agents');
+
   // To anywhere by name, and the keys in sight.
+  await page.keyboard.press('Control+k');
+  for (const [text, kind, words] of [['workspace', 'server', 'workspace'], [session, 'agent', session], ['add a', 'action', 'Add a server'], ['runs', 'view', 'Runs'], [opened, 'record', opened]]) {
+    await page.getByRole('combobox', { name: 'Go to' }).fill(text);
+    await page.getByRole('option').filter({ hasText: kind }).filter({ hasText: words }).first().waitFor();
+  }
+  await page.keyboard.press('Enter');
+  await page.waitForFunction((id) => location.hash.includes(id), opened);
+  await details.getByText(opened).waitFor();
+  await page.keyboard.press('Escape');
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'Go to' }).fill('workspace:ba');
   await page.getByRole('option', { name: /workspace:Bash/ }).waitFor();

@@ -4,6 +4,7 @@ use admin::view::{ActivityRecord, CallMetadata, CallingAgent, TouchedResource};
 use jiff::Zoned;
 use serde_json::Value;
 
+use crate::output::status::{spoken, with_code};
 use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, pretty, table};
 
 /// The style of record lines.
@@ -91,10 +92,7 @@ fn icon(declared: &str) -> char {
 }
 
 fn status(record: &ActivityRecord) -> String {
-    match &record.error_code {
-        Some(code) => format!("{} {code}", record.status),
-        None => record.status.clone(),
-    }
+    with_code(&record.status, record.error_code.as_deref())
 }
 
 pub(crate) fn target(target: Option<&TouchedResource>) -> String {
@@ -141,7 +139,7 @@ fn general(record: &ActivityRecord) -> String {
         ("time", record.timestamp.clone()),
         ("type", record.kind.clone()),
         ("tool", tool(record)),
-        ("status", record.status.clone()),
+        ("status", spoken(&record.status).to_owned()),
         ("duration", milliseconds(record.duration_ms)),
         ("source", format!("{} ({})", record.source, record.surface)),
         ("session", or_dash(record.session_id.as_deref())),

@@ -3,6 +3,7 @@
 use admin::view::ActivitySummary;
 use serde_json::{Map, Value};
 
+use crate::output::status::spoken;
 use crate::output::{fields, milliseconds, or_dash, table};
 
 /// The number of rows in each table; the JSON holds more.
@@ -18,16 +19,16 @@ pub(super) fn tables(summary: &ActivitySummary) -> String {
     ]);
     let tables = [
         counted("server", &summary.by_server, |of| {
-            (or_dash(Some(&of.server)), [of.calls, of.errors, of.blocked])
+            (or_dash(Some(&of.server)), [of.calls, of.blocked, of.errors])
         }),
         counted("tool", &summary.by_tool, |of| {
-            (format!("{}:{}", of.server, of.tool), [of.calls, of.errors, of.blocked])
+            (format!("{}:{}", of.server, of.tool), [of.calls, of.blocked, of.errors])
         }),
         counted("intent", &summary.by_intent, |of| {
-            (or_dash(Some(&of.intent_type)), [of.calls, of.errors, of.blocked])
+            (or_dash(Some(&of.intent_type)), [of.calls, of.blocked, of.errors])
         }),
         counted("agent", &summary.by_agent, |of| {
-            (or_dash(Some(&of.agent)), [of.calls, of.errors, of.blocked])
+            (or_dash(Some(&of.agent)), [of.calls, of.blocked, of.errors])
         }),
     ];
     std::iter::once(head).chain(tables.into_iter().flatten()).collect::<Vec<_>>().join("\n\n")
@@ -35,7 +36,8 @@ pub(super) fn tables(summary: &ActivitySummary) -> String {
 
 fn statuses(counts: &Map<String, Value>) -> String {
     let seen = counts.iter().filter(|(_, count)| **count != 0);
-    let words: Vec<String> = seen.map(|(status, count)| format!("{count} {status}")).collect();
+    let words: Vec<String> =
+        seen.map(|(status, count)| format!("{count} {}", spoken(status))).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
@@ -48,7 +50,7 @@ fn counted<T>(head: &str, groups: &[T], row: impl Fn(&T) -> (String, [u64; 3])) 
     if rows.is_empty() {
         return None;
     }
-    let table = table(&[head, "calls", "errors", "blocked"], &rows);
+    let table = table(&[head, "calls", "refused", "failed"], &rows);
     match groups.len().saturating_sub(ROWS_MAX) {
         0 => Some(table),
         more => Some(format!("{table}\n({more} more with -o json)")),
@@ -71,7 +73,7 @@ mod tests {
             "by_tool": (0..12).map(tool).collect::<Vec<_>>(), "by_intent": [], "by_agent": [],
             "duration_ms": {"p50": 1.5, "p95": null}});
         let shown = tables(&crate::output::read(&answer).unwrap());
-        assert!(shown.contains("by status  30 success, 6 error\n"), "{shown}");
+        assert!(shown.contains("by status  30 success, 6 failed\n"), "{shown}");
         assert!(shown.contains("duration   1.5 ms median, - p95\n"), "{shown}");
         assert!(
             shown.contains("SERVER  CALLS  ERRORS  BLOCKED\ns       36     6       0"),

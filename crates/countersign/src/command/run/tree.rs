@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::output::plain;
+use crate::output::status::{spoken, with_code};
 
 use super::moment::{EndedStep, Moment, RunFinish, SeenCall, StepStart, probe_words};
 
@@ -241,9 +242,8 @@ impl Tree {
         let took = end.duration_ms.map_or(since, Duration::from_millis);
         let (mark, tint) = match end.status.as_str() {
             "success" => ("ok", Tint::Good),
-            "failure" => ("failed", Tint::Bad),
-            "timed_out" => ("timed out", Tint::Bad),
-            other => (other, Tint::Plain),
+            status @ ("failure" | "timed_out") => (spoken(status), Tint::Bad),
+            other => (spoken(other), Tint::Plain),
         };
         let name = name(&end.state, end.provider.as_deref(), end.attempt);
         let mut facts = vec![elapsed(took)];
@@ -268,7 +268,11 @@ impl Tree {
 
     fn finish(&self, finish: &RunFinish) -> String {
         let tint = if finish.status == "success" { Tint::Good } else { Tint::Bad };
-        format!("{}  run {}", self.tinted(tint, &format!("{:<9}", finish.status)), finish.id)
+        format!(
+            "{}  run {}",
+            self.tinted(tint, &format!("{:<9}", spoken(&finish.status))),
+            finish.id
+        )
     }
 
     fn items(&self, step: &LiveStep, size: Size) -> Vec<String> {
@@ -432,9 +436,8 @@ fn call_words(call: &SeenCall) -> String {
     let target = call.target.as_ref().map(|target| format!(" {target}")).unwrap_or_default();
     let outcome = match (call.is_over(), &call.error_code) {
         (false, _) => "running".to_owned(),
-        (true, Some(code)) => format!("{} {code}", call.status),
         (true, None) if call.status == "success" => "ok".to_owned(),
-        (true, None) => call.status.clone(),
+        (true, code) => with_code(&call.status, code.as_deref()),
     };
     let took =
         call.duration_ms.map(|took| format!(", {}", crate::output::milliseconds(Some(took))));

@@ -5,6 +5,7 @@ use admin::view::{AgentText, StepCall, StepEntry};
 use jiff::Zoned;
 
 use crate::command::activity::target;
+use crate::output::status::{spoken, with_code};
 use crate::output::{cut, local_time, milliseconds, plain};
 
 /// The width of names and targets, which can be of any length; the JSON has them in full.
@@ -23,7 +24,12 @@ fn head(step: &StepEntry) -> String {
     let provider = step.provider.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
     let attempt =
         if step.attempt > 1 { format!(", attempt {}", step.attempt) } else { String::new() };
-    plain(&format!("step {}: {}{provider}{attempt}, {}", step.number, step.state, step.status))
+    plain(&format!(
+        "step {}: {}{provider}{attempt}, {}",
+        step.number,
+        step.state,
+        spoken(&step.status)
+    ))
 }
 
 fn lines(step: &StepEntry, now: &Zoned) -> Vec<String> {
@@ -91,13 +97,9 @@ fn item_lines(item: &Item<'_>, now: &Zoned) -> Vec<String> {
 }
 
 fn call_words(call: &StepCall) -> String {
-    let status = match &call.error_code {
-        Some(code) => format!("{} {code}", call.status),
-        None => call.status.clone(),
-    };
     let cells = [
         cut(&format!("{}:{}", call.server_name, call.tool_name), WIDTH),
-        status,
+        with_code(&call.status, call.error_code.as_deref()),
         milliseconds(call.duration_ms),
         cut(&target(call.target.as_ref()), WIDTH),
         call.id.clone(),

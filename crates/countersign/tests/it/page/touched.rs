@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use testkit::client::Client;
 use testkit::foreign;
 use testkit::gate::Gate;
+use testkit::upstream::{counted, pids, scripted};
+use testkit::wait::eventually;
 
 use super::{drive, nothing, requested_call, rest};
 
@@ -70,7 +72,9 @@ async fn the_page_leads_to_what_needs_a_person() {
     };
     let mut tools = list("says something");
     tools.push(json!({"name": "grow", "x-do": {"become": list("says another thing")}}));
-    let gate = Gate::scripted(tools.into()).await;
+    tools.push(json!({"name": "complain", "x-do": "log"}));
+    let tools = tools.into();
+    let gate = Gate::start(|dir| json!({"s": counted(dir, "s", &tools)}), json!({})).await;
     gate.ready("s").await;
     let client = gate.http().await;
     let call = async |tool: &str| {
@@ -79,11 +83,23 @@ async fn the_page_leads_to_what_needs_a_person() {
     let act = async |what: &str, args: Value| match what {
         "grow" => call("s:grow").await,
         "call" => call(args["tool"].as_str().unwrap()).await,
+        "complain" => {
+            let args = json!({"operation": "write", "tool": "s:complain", "args": args});
+            requested_call(&client, &args).await
+        }
+        "restarted" => {
+            let other = || async { (pids(gate.dir.path(), "s").len() == 2).then_some(()) };
+            eventually(other).await;
+            json!({})
+        }
         "server" => {
             let entry = rest(&gate, Method::GET, "/servers/pasted", None).await;
             json!({"state": entry["state"], "command": entry["command"], "args": entry["args"]})
         }
         what => nothing(what, args).await,
     };
-    drive(&gate, "tend.mjs", json!({}), act).await;
+    let look = json!([{"name": "look", "annotations": {"destructiveHint": false}}]);
+    let second = scripted(gate.dir.path(), "second", &look);
+    let block = json!({"mcpServers": {"second": second}}).to_string();
+    drive(&gate, "tend.mjs", json!({"block": block}), act).await;
 }
