@@ -62,7 +62,7 @@ await scenario(async ({ page, context }) => {
   same((await outside('call', { tool: 'second:look' })).code, 'TOOL_BLOCKED', 'nobody has approved it');
   await page.getByRole('button', { name: 'Approve server' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Approve server' }).click();
-  await page.getByRole('button', { name: 'Approve server' }).waitFor({ state: 'detached' });
+  await page.getByText('To be approved').waitFor({ state: 'detached' });
   same((await outside('call', { tool: 'second:look' })).code, null, 'now it can be called');
 
   // One that cannot start is down, and one click from why.
