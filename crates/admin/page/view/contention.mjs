@@ -104,7 +104,7 @@ const COLUMNS = [
   { name: 'Resource', class: 'wide', cell: (e) => html`<span class="matter"><${Target} text=${e.resources[0] ?? ''} />${e.containers?.length > 0 && html`<span class="faint">in <${Shown} text=${e.containers[0]} max=${60} /></span>`}${e.resources_total > 1 && html`<span class="faint">+${count(e.resources_total - 1)}</span>`}</span>` },
   { name: 'System', width: '90px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
   { name: 'Meetings', width: '86px', class: 'right wide', cell: (e) => count(e.meetings) },
-  { name: 'Closest', width: '88px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },
+  { name: 'Closest', width: '104px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },
   { name: 'Last', width: '80px', class: 'wide', cell: (e) => html`<${Ago} time=${e.last} short />` },
 ];
 

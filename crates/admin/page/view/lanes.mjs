@@ -65,7 +65,7 @@ function Lane({ lane, list, span, colours, isNarrow, onOpen }) {
   const more = lane.meetings.length - told.length;
   return html`<section class="card lane" aria-label=${lane.resource}>
     <div class="card-head"><h2><a href=${link('activity', { target_system: lane.system, target_resource: lane.resource })}><${Target} text=${lane.resource} /></a></h2>
-      <span class="faint">${lane.system} · ${plural(lane.agents.size, 'agent')} · <${Form} kind=${lane.kind} /></span></div>
+      <span class="faint">${lane.system} · ${plural(lane.agents.size, 'agent')} <${Form} kind=${lane.kind} /></span></div>
     ${!list && html`<${Loading} lines=${3} />`}
     ${!isNarrow && list?.length > 0 && html`<${Picture} lane=${lane} list=${list} span=${span} colours=${colours} />`}
     ${list && html`<ul class="sentences">${told.map((meeting) => html`<li key=${meeting.edge.id} class=${meeting.edge.kind}>

@@ -108,7 +108,7 @@ async fn activity_lists_are_filtered_and_paged() {
     assert!(!second.contains("s:drop"), "{second}");
 
     for (args, word) in [
-        (&["list", "--status", "blokced"][..], "'blocked'"),
+        (&["list", "--status", "refsued"][..], "'refused'"),
         (&["list", "--intent-type", "wirte"], "'write'"),
         (&["list", "--since", "soon"], "2h"),
         (&["list", "--limit", "0"], "1..=100"),
@@ -127,8 +127,8 @@ async fn activity_is_summarized_and_exported() {
     in_both_ways(async |dir| {
         two_calls(dir).await;
         let summary = good(dir, &["activity", "summary", "--period", "1h"]).await;
-        assert!(summary.contains("by status  1 success, 1 blocked\n"), "{summary}");
-        assert!(summary.contains("\ns:say   1      0       0"), "{summary}");
+        assert!(summary.contains("by status  1 success, 1 refused\n"), "{summary}");
+        assert!(summary.contains("\ns:say   1      0        0"), "{summary}");
         assert_eq!(json_of(dir, &["activity", "summary"]).await["calls"], 2);
 
         let lines = good(dir, &["activity", "export"]).await;
@@ -247,7 +247,7 @@ async fn watching_shows_actions_that_bypassed_the_gate() {
     assert_eq!((&record["surface"], &record["tool_name"]), (&json!("bypass"), &json!("Write")));
     assert_eq!(record["error_code"], "AGENT_BYPASSED");
     let line = next(&mut shown).await;
-    assert!(line.contains("claude:Write") && line.contains("error AGENT_BYPASSED"), "{line}");
+    assert!(line.contains("claude:Write") && line.contains("failed AGENT_BYPASSED"), "{line}");
     recording.abort();
 }
 

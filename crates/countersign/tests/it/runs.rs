@@ -254,7 +254,7 @@ async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
     let shown = stdout(&gate.cli(&["runs", "show", "01a1de05-f601"]).await);
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines.contains(&"status    failed (exit code 1)"), "{shown}");
-    let step = "1     refactor  1        claude    timed_out  1.5 s  1200    3      \
+    let step = "1     refactor  1        claude    timed out  1.5 s  1200    3      \
                 TIMEOUT: it took too long";
     assert!(lines.contains(&step), "{shown}");
     assert!(

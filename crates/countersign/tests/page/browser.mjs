@@ -116,5 +116,7 @@ export async function shot(page, name) {
   const folder = process.env.PAGE_SHOTS;
   if (!folder) return;
   await mkdir(folder, { recursive: true });
+  // Commands of shells are fetched row by row.
+  await page.waitForFunction(() => !document.querySelector('.fall .rest bdi:empty'));
   await writeFile(join(folder, `${name}.png`), palette(await page.screenshot()));
 }

@@ -1,8 +1,9 @@
-// Makes a picture small enough for the repository: a PNG of at most 256 colours. The frequent ones stay
-// as they are; the others, which smooth the edges of letters, become the nearest of those.
+// Makes a picture small enough for the repository: a PNG of at most 256 colours, of which every hue has
+// one. The others, which smooth the edges of letters, become the nearest of those.
 import { crc32 as crc, deflateSync, inflateSync } from 'node:zlib';
 
 const COLOURS_MAX = 256;
+const HUES_MAX = 180; // the rest are the most frequent colours
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 
 export function palette(png) {
@@ -12,7 +13,9 @@ export function palette(png) {
     const colour = (pixels[at] << 16) | (pixels[at + 1] << 8) | pixels[at + 2];
     counts.set(colour, (counts.get(colour) ?? 0) + 1);
   }
-  const chosen = [...counts].sort((one, other) => other[1] - one[1]).slice(0, COLOURS_MAX).map(([colour]) => colour);
+  const frequent = [...counts].sort((one, other) => other[1] - one[1]).map(([colour]) => colour);
+  const hues = new Map(frequent.toReversed().map((colour) => [colour & 0xe0e0e0, colour]));
+  const chosen = [...new Set([...frequent.filter((colour) => hues.get(colour & 0xe0e0e0) === colour).slice(0, HUES_MAX), ...frequent])].slice(0, COLOURS_MAX);
   const numbers = new Map([...counts.keys()].map((colour) => [colour, nearest(colour, chosen)]));
   const lines = Buffer.alloc((width + 1) * height);
   for (let y = 0, from = 0; y < height; y += 1) {
