@@ -119,15 +119,13 @@ export const Fault = ({ error }) =>
   error && html`<p class="fault" role="alert">${error.code && html`<strong>${error.code}</strong>`} ${error.message}</p>`;
 
 // What a path answers, kept while it is asked again. `kinds` are events upon which it is; several
-// within the pause are answered by one look.
+// within the pause are answered by one look. A slow answer is waited for, whatever happens meanwhile.
 export function useAnswer(path, kinds = [], pauseMs = 1_000) {
   const [state, setState] = useState({ path, answer: null, error: null });
-  const [turn, setTurn] = useState(0);
   const timer = useRef(null);
+  const look = useRef(() => {});
   useEffect(() => {
-    const again = () => {
-      timer.current ??= setTimeout(() => { timer.current = null; setTurn((last) => last + 1); }, pauseMs);
-    };
+    const again = () => { timer.current ??= setTimeout(() => { timer.current = null; look.current(); }, pauseMs); };
     const ends = [...kinds, 'again'].map((kind) => hear(kind, again));
     return () => {
       ends.forEach((end) => end());
@@ -138,19 +136,28 @@ export function useAnswer(path, kinds = [], pauseMs = 1_000) {
   useEffect(() => {
     if (!path) return undefined;
     const abort = new AbortController();
-    get(path, abort.signal).then(
-      (answer) => setState({ path, answer, error: null }),
-      (error) => abort.signal.aborted || setState((last) => ({
-        path, answer: last.path === path ? last.answer : null, error,
-      })),
-    );
-    return () => abort.abort();
-  }, [path, turn]);
+    look.current = asking(path, abort.signal, setState);
+    look.current();
+    return () => { look.current = () => {}; abort.abort(); };
+  }, [path]);
   const isCurrent = state.path === path;
-  return {
-    answer: isCurrent ? state.answer : null,
-    error: isCurrent ? state.error : null,
-    look: () => setTurn((last) => last + 1),
+  return { answer: isCurrent ? state.answer : null, error: isCurrent ? state.error : null, look: () => look.current() };
+}
+
+// A function that asks, one request at a time; if it is called meanwhile, it asks once more.
+function asking(path, signal, setState) {
+  let [isAsking, isBehind] = [false, false];
+  return async () => {
+    isBehind = true;
+    if (isAsking) return;
+    isAsking = true;
+    while (isBehind && !signal.aborted) {
+      isBehind = false;
+      const next = await get(path, signal).then((answer) => () => ({ path, answer, error: null }),
+        (error) => (last) => ({ path, answer: last.path === path ? last.answer : null, error }));
+      if (!signal.aborted) setState(next);
+    }
+    isAsking = false;
   };
 }
 

@@ -109,4 +109,28 @@ await scenario(async ({ page, context, faults }) => {
   await outside('call', { operation: 'read', tool: 's:echo', args: {} });
   await page.waitForFunction(() => document.querySelector('.figures .figure').textContent === '8');
   check(await page.locator('.chart rect.read').count() > 0, 'the chart has bars');
+
+  // A slow answer is waited for, whatever happens meanwhile.
+  let [answer, isFirst, isLost] = [null, true, false];
+  const slow = new Promise((resolve) => { answer = resolve; });
+  page.on('requestfailed', (request) => { isLost ||= request.url().includes('/activity/summary'); });
+  await page.route('**/api/v1/activity/summary*', async (route) => {
+    if (isFirst) { isFirst = false; await slow; }
+    await route.continue();
+  });
+  let looks = 0;
+  page.on('request', (request) => { looks += request.url().includes('/api/v1/status') ? 1 : 0; });
+  await goTo(page, '#/overview?period=24h');
+  // After a call the status is asked for again, later than the summary would be.
+  const before = looks;
+  let made = 8;
+  while (looks < before + 2) {
+    const look = page.waitForRequest(/\/api\/v1\/status/);
+    await outside('call', { operation: 'read', tool: 's:echo', args: {} });
+    made += 1;
+    await look;
+  }
+  answer();
+  await page.waitForFunction((calls) => document.querySelector('.figures .figure')?.textContent === String(calls), made);
+  check(!isLost, 'the request was not given up');
 });
