@@ -69,7 +69,7 @@ function Decide({ server, look }) {
   const to = (verb) => async () => { await post('/servers' + path(server.name, verb)); look(); };
   if (server.state === 'quarantined' || server.quarantined) {
     return html`<${Action} label="Inspect" work=${async () => { await post('/servers' + path(server.name, 'approve') + '?inspect=true'); look(); go('servers', { server: server.name }); }} />
-      <a href=${link('servers', { server: server.name })}>Review</a>`;
+      ${place.value.values.server !== server.name && html`<a href=${link('servers', { server: server.name })}>Review</a>`}`;
   }
   if (server.disabled) return html`<${Action} label="Enable" work=${to('enable')} />`;
   return html`${server.state === 'needs_login' && !server.logins && html`<${Action} label="Sign in" work=${() => signIn(server.name)} />`}
@@ -103,7 +103,7 @@ function One({ server, look }) {
         ${review?.items.length > 0 && !server.quarantined && html`<${Decision} label=${review.items.length === 1 ? 'Approve pending item' : `Approve all ${count(review.items.length)} pending`} work=${approveAll}
           question=${`Approve all pending items of '${server.name}' without reading them? Their text can then reach models.`} />`}
         <${Decide} server=${server} look=${look} />
-        ${!server.disabled && html`<${Action} label="Restart" work=${restart} />`}
+        ${!server.disabled && server.state !== 'quarantined' && html`<${Action} label="Restart" work=${restart} />`}
         ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}' and all decisions about it?`}
           work=${async () => { await remove('/servers' + path(server.name)); go('servers'); }} />`}
       </div></div>

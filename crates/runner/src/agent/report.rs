@@ -26,6 +26,8 @@ pub enum AgentEvent {
     /// The text that follows is a new one.
     TextBegins,
     Text(String),
+    /// The text is complete. Programs that send only pieces do not say so.
+    TextEnds,
     /// The work so far, as the program reports it.
     Usage(WorkUsage),
     /// One of our tools was called.
@@ -183,18 +185,24 @@ impl ReportBuilder {
     /// Adds a whole answer, as far as its pieces have not arrived.
     pub(super) fn whole_text(&mut self, text: &str) -> Vec<AgentEvent> {
         let has_pieces = std::mem::take(&mut self.in_pieces) && !self.anew;
-        match text.strip_prefix(self.report.text.as_str()) {
+        let mut events = match text.strip_prefix(self.report.text.as_str()) {
             Some(_) if has_pieces && self.report.text_cut => Vec::new(),
             Some(rest) if has_pieces => self.text(rest),
             // The pieces were of an answer that broke off.
-            _ => self.text_of_its_own(text),
-        }
+            _ => return self.text_of_its_own(text),
+        };
+        events.push(AgentEvent::TextEnds);
+        events
     }
 
     /// Adds a whole answer.
     pub(super) fn text_of_its_own(&mut self, text: &str) -> Vec<AgentEvent> {
         self.text_begins();
-        self.text(text)
+        let mut events = self.text(text);
+        if !events.is_empty() {
+            events.push(AgentEvent::TextEnds);
+        }
+        events
     }
 
     /// Sets the final text from the program's own summary, without another event.

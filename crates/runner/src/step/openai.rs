@@ -43,6 +43,7 @@ impl Work<'_> {
             if !text.is_empty() {
                 watch.step_said(&record, &AgentEvent::TextBegins);
                 watch.step_said(&record, &AgentEvent::Text(text.to_owned()));
+                watch.step_said(&record, &AgentEvent::TextEnds);
             }
             let exceeded = limits.exceeded(usage);
             exceeded.map_or(Ok(()), |words| Err(ConversationError::new(Code::AgentLimit, words)))

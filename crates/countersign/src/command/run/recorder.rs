@@ -185,6 +185,7 @@ impl Watch for Inner {
             }
             AgentEvent::Model(_)
             | AgentEvent::TextBegins
+            | AgentEvent::TextEnds
             | AgentEvent::Called { .. }
             | AgentEvent::Refused { .. } => return,
         };
@@ -243,7 +244,7 @@ impl StepTexts {
                 let room = TEXT_BYTES_MAX.saturating_sub(self.bytes + self.now.len());
                 self.now.push_str(&piece[..piece.floor_char_boundary(room)]);
             }
-            AgentEvent::Called { .. } => self.complete(),
+            AgentEvent::TextEnds | AgentEvent::Called { .. } => self.complete(),
             AgentEvent::Error(message) => {
                 self.complete();
                 self.keep("error", message.clone(), Timestamp::now());
@@ -314,6 +315,7 @@ mod tests {
             call,
             AgentEvent::TextBegins,
             says("one"),
+            AgentEvent::TextEnds,
             AgentEvent::TextBegins,
             says("two"),
             AgentEvent::Error("oh".to_owned()),
