@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_run_is_listed_with_its_outcome() {
         let shown = list(&[run()], &now());
-        let line = "01a1de05-f636  deploy⟨U+001B⟩  failure  09:08:07  10.0 s  2";
+        let line = "01a1de05-f636  deploy⟨U+001B⟩  failed  09:08:07  10.0 s  2";
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
         assert_eq!(list(&[], &now()), "no matching runs");
     }
@@ -192,17 +192,17 @@ mod tests {
             "workflow  deploy⟨U+001B⟩ 1.0",
             "status    failed (exit code 3)",
             "cost      $0.0500",
-            "1     ask    1        claude    timed_out  9.0 s  1200    150    TIMEOUT: too late",
+            "1     ask    1        claude    timed out  9.0 s  1200    150    TIMEOUT: too late",
             "2     test   1        command   success    20 ms  -       0      -",
         ] {
             assert!(shown.lines().any(|found| found == line), "{line}\n---\n{shown}");
         }
         let story = "\
-step 1: ask (claude), timed_out
+step 1: ask (claude), timed out
   … 149 earlier calls: see 'countersign activity list'
   09:08:07  > I look⟨U+001B⟩[1m.
             > Carefully.
-  09:08:08  files:Read  error TIMEOUT  1.5 ms  filesystem /a  0197
+  09:08:08  files:Read  failed TIMEOUT  1.5 ms  filesystem /a  0197
   09:08:09  > and I
   09:08:09  ! overloaded
   stderr | Killed

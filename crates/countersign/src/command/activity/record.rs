@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_line_says_who_did_what_with_which_intent() {
-        let line = "09:08:07  claude#1  fs:drop⟨U+001B⟩[1m  write (destructive)  error TIMEOUT  \
+        let line = "09:08:07  claude#1  fs:drop⟨U+001B⟩[1m  write (destructive)  failed TIMEOUT  \
                     12 ms     fs /a (+1)  0197";
         let shown = list(&[record()], &looks(false));
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");

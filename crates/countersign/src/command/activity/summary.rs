@@ -76,7 +76,7 @@ mod tests {
         assert!(shown.contains("by status  30 success, 6 failed\n"), "{shown}");
         assert!(shown.contains("duration   1.5 ms median, - p95\n"), "{shown}");
         assert!(
-            shown.contains("SERVER  CALLS  ERRORS  BLOCKED\ns       36     6       0"),
+            shown.contains("SERVER  CALLS  REFUSED  FAILED\ns       36     0        6"),
             "{shown}"
         );
         assert!(shown.ends_with("(2 more with -o json)"), "{shown}");

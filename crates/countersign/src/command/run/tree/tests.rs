@@ -85,7 +85,7 @@ fn a_frame_shows_running_steps_with_their_calls_and_texts() {
     let expected = "  fix (claude)  12.3 s, 3 calls, 3 turns, 1204 tokens, $0.0…
     > I will look at the tests first.
     Read /srv/src/lib.rs  ok, 12 ms
-    Bash  error TIMEOUT, 12 ms
+    Bash  failed TIMEOUT, 12 ms
     > That failed. I try the command which the Makefile has,
     > and then its parts.
     error: overloaded, retrying
@@ -157,7 +157,7 @@ parallel   both
   ok         fix (claude)  3.4 s, 3 calls, 2000 tokens, $0.0200
     > I will look at the tests first.
     Read /srv/src/lib.rs  ok, 12 ms
-    Bash  error TIMEOUT, 12 ms
+    Bash  failed TIMEOUT, 12 ms
     > That failed. I try the command which the Makefile has,
     > and then its parts.
     error: overloaded, retrying
@@ -178,7 +178,7 @@ parallel   both
              stderr | line 10
              stderr | line 11
              stderr | line 12
-failure    run 01a1";
+failed     run 01a1";
     assert_eq!(lines.join("\n"), expected);
     assert_eq!(tree.frame(WIDE, seconds(9.0)), Vec::<String>::new());
 }
@@ -205,7 +205,7 @@ goes on from run 1
 parallel   both
 fix | I will look at the tests first.
 fix | Read /srv/src/lib.rs  ok, 12 ms
-fix | Bash  error TIMEOUT, 12 ms
+fix | Bash  failed TIMEOUT, 12 ms
 fix | That failed. I try the command which the Makefile has, and then its parts.
 fix | error: overloaded, retrying
   timed out  fix  3.4 s";
