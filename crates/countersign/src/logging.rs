@@ -43,6 +43,8 @@ pub(crate) fn start(cli: &Cli) -> Logging {
     // On a terminal, a run shows its own progress.
     let level = match &cli.command {
         Command::Serve(_) => "info",
+        // The demo tells what happens in its own lines.
+        Command::Demo(_) => "error",
         Command::Run(run) if run.format == RunFormat::Quiet => "error",
         Command::Run(_) if !std::io::stderr().is_terminal() => "info",
         _ => "warn",
