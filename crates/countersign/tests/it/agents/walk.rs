@@ -122,7 +122,7 @@ impl Walk {
         assert!(results[2].starts_with("Intent mismatch"), "{results:?}");
         let records = self.succeeds(&["activity", "list"]).await;
         assert!(records.contains("files:read_text_file"), "{records}");
-        assert!(records.contains("blocked INTENT_MISMATCH"), "{records}");
+        assert!(records.contains("refused INTENT_MISMATCH"), "{records}");
     }
 
     /// A server that was added is callable once somebody approved it.
