@@ -39,6 +39,11 @@ export function same(found, expected, words = '') {
   check(one === other, `${words}: ${one} is not ${other}`);
 }
 
+// Waits until the address has this part: it follows what a person does a moment later.
+export async function addressed(page, part) {
+  await page.waitForFunction((part) => location.hash.includes(part), part);
+}
+
 // Runs a scenario in a browser of its own, and ends the process.
 export async function scenario(play) {
   const folder = await mkdtemp(join(tmpdir(), 'page-'));

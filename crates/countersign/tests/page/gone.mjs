@@ -1,6 +1,6 @@
 // The gate ends and starts again. The page says so, tells how to sign in, and goes on where one was as
 // soon as another tab of the browser is signed in.
-import { check, goTo, outside, same, scenario, signIn, watch } from './browser.mjs';
+import { addressed, goTo, outside, same, scenario, signIn, watch } from './browser.mjs';
 
 await scenario(async ({ page, context, faults }) => {
   await signIn(page);
@@ -20,7 +20,7 @@ await scenario(async ({ page, context, faults }) => {
   await signIn(other);
   await page.locator('.stream.live').waitFor();
   await page.getByText('No matching records').waitFor();
-  check(page.url().includes('status=blocked'), page.url());
+  await addressed(page, 'status=blocked');
   // Browsers note each request that failed, and each 401; those were asked for.
   same(faults.splice(0).filter((fault) => !/ERR_|401/.test(fault)), [], 'other complaints');
 });

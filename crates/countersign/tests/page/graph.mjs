@@ -1,6 +1,6 @@
 // The graph of many agents: every name can be read, no label lies on another; pointing at one dims the
 // rest, filters narrow it, and a line leads to its calls.
-import { check, goTo, same, scenario, scene, signIn } from './browser.mjs';
+import { addressed, check, goTo, same, scenario, scene, signIn } from './browser.mjs';
 
 // Labels that lie on each other or outside of the picture.
 const unreadable = () => {
@@ -42,14 +42,16 @@ await scenario(async ({ page }) => {
   const name = await agent.locator('title').textContent();
   await choice('Agent').selectOption(name);
   await page.waitForFunction((all) => { const now = document.querySelectorAll('g.strand').length; return now > 0 && now < all; }, lines);
-  check(page.url().includes('agent='), page.url());
+  await addressed(page, 'agent=');
   await choice('Agent').selectOption('');
+  await page.waitForFunction((all) => document.querySelectorAll('g.strand').length === all, lines);
   await choice('Kind').selectOption('write-write');
   await page.waitForFunction(() => [...document.querySelectorAll('.graph-box g.strand')].every((strand) => strand.classList.contains('write-write')));
   await choice('Kind').selectOption('');
+  await page.waitForFunction((all) => document.querySelectorAll('g.strand').length === all, lines);
   await page.getByLabel('Search').fill('component-7/');
-  await page.waitForFunction(() => document.querySelectorAll('.node.resource').length < 12);
-  check(page.url().includes('q=component-7'), page.url());
+  await addressed(page, 'q=component-7');
+  await page.waitForFunction((all) => { const now = document.querySelectorAll('g.strand').length; return now > 0 && now < all; }, lines);
   await page.locator('.edges tr[data-id]').first().click();
   await page.getByRole('complementary', { name: 'Details' }).getByText('The calls behind it').waitFor();
 });

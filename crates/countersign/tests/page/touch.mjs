@@ -1,6 +1,6 @@
 // What was touched: commands and file names in the list, differences in the details, filters, groups
 // and the pause; then the same files as lanes, with one sentence for each meeting.
-import { check, goTo, outside, same, scenario, signIn, WIDTHS } from './browser.mjs';
+import { addressed, check, goTo, outside, same, scenario, signIn, WIDTHS } from './browser.mjs';
 
 await scenario(async ({ page, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -50,7 +50,7 @@ await scenario(async ({ page, context }) => {
   await page.waitForFunction((count) => { const rows = document.querySelectorAll('tr[data-id]').length; return rows > 0 && rows < count; }, all);
   await choice('Server').selectOption('workspace');
   await choice('Period').selectOption('1h');
-  for (const part of ['agent=', 'server=workspace', 'since=1h']) check(page.url().includes(part), page.url());
+  for (const part of ['agent=', 'server=workspace', 'since=1h']) await addressed(page, part);
   await page.reload();
   await page.locator('tr[data-id]').first().waitFor();
   same(await choice('Agent').inputValue(), session);

@@ -1,5 +1,5 @@
 // Watching: a call appears without a reload, filters stand in the address, the keyboard is enough.
-import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
+import { addressed, check, goTo, outside, same, scenario, signIn } from './browser.mjs';
 
 await scenario(async ({ page, context, faults }) => {
   await signIn(page);
@@ -40,7 +40,7 @@ await scenario(async ({ page, context, faults }) => {
   // Filters narrow what is there and what comes, and are in the address.
   await page.getByLabel('Status').selectOption('blocked');
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 1);
-  check(page.url().includes('status=blocked'), page.url());
+  await addressed(page, 'status=blocked');
   await outside('call', { operation: 'read', tool: 's:echo', args: {} });
   await outside('call', { operation: 'read', tool: 's:wipe', args: {} });
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 2);
@@ -59,7 +59,7 @@ await scenario(async ({ page, context, faults }) => {
   await page.getByText('No matching records').waitFor();
   await page.getByLabel('Declared').selectOption('read');
   await rows(2);
-  check(page.url().includes('intent_type=read'), page.url());
+  await addressed(page, 'intent_type=read');
   await outside('call', { operation: 'write', tool: 's:wipe', args: {} });
   await outside('call', { operation: 'read', tool: 's:wipe', args: {} });
   await rows(3);
@@ -75,7 +75,7 @@ await scenario(async ({ page, context, faults }) => {
   await page.keyboard.press('/');
   await page.keyboard.type('one.md');
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 1);
-  check(page.url().includes('q=one.md'), page.url());
+  await addressed(page, 'q=one.md');
   await page.keyboard.press('Escape');
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
