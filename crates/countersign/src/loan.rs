@@ -10,6 +10,8 @@ pub(crate) use lender::lend;
 
 use serde::{Deserialize, Serialize};
 use store::EntryForm;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
 
 /// The path at which a connection on `control.sock` becomes a loan.
 pub(crate) const LOAN_PATH: &str = "/ledger/loan";
@@ -35,4 +37,18 @@ enum LoanAnswer {
     Settled(u64),
     /// The lender is about to end: running calls may end there, new ones are not taken.
     Closing,
+}
+
+/// Writes each message as a line, until there are no more or the connection ends.
+async fn write_lines<T: Serialize>(
+    mut outbox: mpsc::UnboundedReceiver<T>,
+    mut writer: impl AsyncWrite + Unpin,
+) {
+    while let Some(message) = outbox.recv().await {
+        let Ok(mut line) = serde_json::to_string(&message) else { return };
+        line.push('\n');
+        if writer.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
 }

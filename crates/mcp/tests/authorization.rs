@@ -21,7 +21,7 @@ use mcp::server::Server;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A web server that answers each path as it is told, and remembers what it was asked.
+/// A web server with a scripted response for each path, which records its requests.
 struct Site {
     base: String,
     asked: Arc<Mutex<Vec<String>>>,

@@ -10,11 +10,11 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use mcp::lines::{Line, LineReader};
 use store::{CommitReply, Entry, EntryForm, Lender, Safety, Store, StoreError};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{LOAN_PATH, LOAN_PROTOCOL, LoanAnswer, LoanRequest};
+use super::{LOAN_PATH, LOAN_PROTOCOL, LoanAnswer, LoanRequest, write_lines};
 use crate::control::{self, Upgrade};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -85,7 +85,7 @@ impl Reply {
     fn fail(self) {
         match self {
             Reply::Commit(reply) => {
-                let reason = "the gate that kept the records of this run has ended";
+                let reason = "the gate that kept the records has ended or does not respond";
                 let _ = reply.send(Err(StoreError::Write(reason.to_owned())));
             }
             Reply::Settled(done) => drop(done),
@@ -103,7 +103,7 @@ impl Borrower {
         let state = shared.clone();
         tokio::spawn(async move {
             tokio::select! {
-                () = send_all(outbox, writer) => {}
+                () = write_lines(outbox, writer) => {}
                 () = state.hear(LineReader::new(reader)) => {}
                 () = state.silence() => {}
             }
@@ -137,19 +137,6 @@ impl Lender for Borrower {
 
     fn fault(&self) -> Option<StoreError> {
         lock(&self.shared.fault).clone()
-    }
-}
-
-async fn send_all(
-    mut outbox: mpsc::UnboundedReceiver<LoanRequest>,
-    mut writer: impl AsyncWrite + Unpin,
-) {
-    while let Some(request) = outbox.recv().await {
-        let Ok(mut line) = serde_json::to_string(&request) else { return };
-        line.push('\n');
-        if writer.write_all(line.as_bytes()).await.is_err() {
-            return;
-        }
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use mcp::lines::{Line, LineReader};
 use store::{CallEnd, Entry, Safety, Store, StoreError};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{LoanAnswer, LoanRequest};
+use super::{LoanAnswer, LoanRequest, write_lines};
 
 /// Keeps the records of another process of the home until it ends. `closing` announces the end of
 /// this process: calls that run may still end.
@@ -21,7 +21,7 @@ pub(crate) async fn lend(
     // Bounded by the calls that the other process makes at a time.
     let (answers, outbox) = mpsc::unbounded_channel();
     let mut loan = Lending { store, answers, open: HashSet::new() };
-    let answering = answer_all(outbox, writer);
+    let answering = write_lines(outbox, writer);
     tokio::pin!(answering);
     let is_heard = tokio::select! {
         () = loan.take_all(LineReader::new(reader), closing) => true,
@@ -30,19 +30,6 @@ pub(crate) async fn lend(
     loan.end().await;
     if is_heard {
         answering.await;
-    }
-}
-
-async fn answer_all(
-    mut outbox: mpsc::UnboundedReceiver<LoanAnswer>,
-    mut writer: impl AsyncWrite + Unpin,
-) {
-    while let Some(answer) = outbox.recv().await {
-        let Ok(mut line) = serde_json::to_string(&answer) else { return };
-        line.push('\n');
-        if writer.write_all(line.as_bytes()).await.is_err() {
-            return;
-        }
     }
 }
 

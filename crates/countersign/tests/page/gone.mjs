@@ -21,6 +21,6 @@ await scenario(async ({ page, context, faults }) => {
   await page.locator('.stream.live').waitFor();
   await page.getByText('No matching records').waitFor();
   await addressed(page, 'status=blocked');
-  // Browsers note each request that failed, and each 401; those were asked for.
+  // Browsers log failed requests and 401s, which this scenario causes on purpose.
   same(faults.splice(0).filter((fault) => !/ERR_|401/.test(fault)), [], 'other complaints');
 });

@@ -121,7 +121,7 @@ await scenario(async ({ page, context, faults }) => {
   let looks = 0;
   page.on('request', (request) => { looks += request.url().includes('/api/v1/status') ? 1 : 0; });
   await goTo(page, '#/overview?period=24h');
-  // After a call the status is asked for again, later than the summary would be.
+  // After a call the page fetches the status again, later than it would fetch the summary.
   const before = looks;
   let made = 8;
   while (looks < before + 2) {

@@ -140,7 +140,7 @@ impl Gateway {
         Ok(LoginInvitation { address, user_code: None, lifetime: LOGIN_LIFETIME })
     }
 
-    /// Begins a sign-in with a code. It ends by itself.
+    /// Begins a sign-in with a code, which completes in the background.
     pub async fn start_device_login(
         &self,
         by: DecisionSource,

@@ -439,8 +439,8 @@ impl SignIn {
 }
 
 impl SignIn {
-    /// Returns the value for the next request. A server that all callers share a sign-in to is asked
-    /// without a token if there is none: most need none.
+    /// Returns the value for the next request, under the sign-in that all callers share. Without one,
+    /// the request goes out without a token: most servers need none.
     async fn common_token(&self) -> Result<Option<HeaderValue>, String> {
         if let Some(ready) = self.ready() {
             return Ok(ready);

@@ -109,7 +109,7 @@ impl AuthorizationRequest {
             query.append_pair("scope", &scope);
         }
         if scopes.iter().any(|scope| scope == OFFLINE) {
-            // OpenID Connect grants it only if the person is asked.
+            // OpenID Connect grants it only with the person's consent.
             query.append_pair("prompt", "consent");
         }
         if let Some(resource) = &endpoint.resource {

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::plan::Provider;
 
-/// Settings of one of Codex's model providers that say where a model is and how it is asked. Others
-/// can name a command that prints a login.
+/// Settings of a Codex model provider that say where the model is and how to call it. Others can
+/// name a command that prints a login.
 const CODEX_PROVIDER: [&str; 15] = [
     "base_url",
     "env_http_headers",

@@ -1,5 +1,5 @@
 // A browser for people who agree to everything: opens the address given last, follows redirects, sends
-// forms as they are and keeps cookies, and prints the address that it ends at. With `--deny` it refuses where it is asked to confirm a code.
+// forms unchanged, keeps cookies, and prints the last address. With `--deny` it declines to confirm a code.
 
 const refuses = process.argv.includes('--deny');
 let address = process.argv.at(-1);
