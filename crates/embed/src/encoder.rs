@@ -3,7 +3,7 @@
 
 use fearless_simd::{Level, Simd, dispatch};
 
-use crate::file::{Matrix, ModelFault, Tensors};
+use crate::file::{Matrix, ModelFault, Table, Tensors};
 use crate::float::{self, Norm};
 use crate::kernel::{self, Rounded};
 use crate::vector::{DIMENSIONS, Vector};
@@ -14,8 +14,11 @@ const LAYERS: usize = 3;
 const WIDTH: usize = 384;
 const HEAD: usize = 32;
 
+/// Keys that a query is compared with at once.
+const KEYS: usize = 16;
+
 pub(crate) struct Encoder {
-    tokens: Matrix,
+    tokens: Table,
     lift: Matrix,
     positions: Vec<f32>,
     norm: Norm,
@@ -45,18 +48,16 @@ impl Encoder {
     pub(crate) fn read(tensors: &Tensors) -> Result<Encoder, ModelFault> {
         let layers: Result<Vec<Layer>, ModelFault> =
             (0..LAYERS).map(|layer| Layer::read(tensors, layer)).collect();
-        let encoder = Encoder {
-            tokens: tensors.matrix("token", None)?,
-            lift: tensors.matrix("token.up", None)?,
+        let tokens = tensors.table("token")?;
+        let lift = tensors.matrix("token.up", None)?;
+        Ok(Encoder {
+            lift: shaped(lift, "token.up", [WIDTH, tokens.columns])?,
+            tokens,
             positions: tensors.halves("position")?,
             norm: norm(tensors, "norm")?,
             layers: layers?,
             projection: shaped(tensors.matrix("out", None)?, "out", [DIMENSIONS, WIDTH])?,
-        };
-        let rank = encoder.tokens.columns;
-        let fits =
-            encoder.lift.rows() == WIDTH && encoder.lift.columns == rank && rank.is_multiple_of(16);
-        if fits { Ok(encoder) } else { Err(ModelFault::Tensor("token.up".to_owned())) }
+        })
     }
 
     /// Returns the vector of a text, given as tokens of the vocabulary.
@@ -72,7 +73,7 @@ impl Encoder {
             let token = usize::from(token);
             (self.tokens.row(token), self.tokens.scales[token])
         });
-        let rounded = Rounded::of_rows(table);
+        let rounded = Rounded::of_rows(simd, table, self.tokens.columns);
         let mut pass = Pass { rows: vec![0.0; tokens.len() * WIDTH], rounded };
         kernel::multiply(simd, &self.lift, &pass.rounded, &mut pass.rows);
         self.norm.add(&mut pass.rows, &self.positions);
@@ -85,7 +86,7 @@ impl Encoder {
                 *mean += value / tokens.len() as f32;
             }
         }
-        pass.rounded.set(&mean, WIDTH);
+        pass.rounded.set(simd, &mean, WIDTH);
         let mut values = [0.0; DIMENSIONS];
         kernel::multiply(simd, &self.projection, &pass.rounded, &mut values);
         Vector::new(&values)
@@ -115,16 +116,16 @@ impl Layer {
     #[inline(always)]
     fn run<S: Simd>(&self, simd: S, pass: &mut Pass) {
         let Pass { rows, rounded } = pass;
-        rounded.set(rows, WIDTH);
+        rounded.set(simd, rows, WIDTH);
         let queries = product(simd, &self.query, rounded);
         let keys = product(simd, &self.key, rounded);
         let values = product(simd, &self.value, rounded);
-        rounded.set(&attend(&queries, &keys, &values), WIDTH);
+        rounded.set(simd, &attend(&queries, &keys, &values), WIDTH);
         self.attention_norm.add(rows, &product(simd, &self.attention, rounded));
-        rounded.set(rows, WIDTH);
+        rounded.set(simd, rows, WIDTH);
         let mut inner = product(simd, &self.up, rounded);
         float::gelu(&mut inner);
-        rounded.set(&inner, self.up.rows());
+        rounded.set(simd, &inner, self.up.rows());
         self.norm.add(rows, &product(simd, &self.down, rounded));
     }
 }
@@ -142,19 +143,23 @@ fn product<S: Simd>(simd: S, matrix: &Matrix, inputs: &Rounded) -> Vec<f32> {
 fn attend(queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
     let count = queries.len() / WIDTH;
     let mut mixed = vec![0.0; queries.len()];
-    let mut shares = vec![0.0; count];
+    let mut columns = vec![[[0.0; KEYS]; HEAD]; count.div_ceil(KEYS)];
+    let mut shares = vec![[0.0; KEYS]; columns.len()];
     for head in 0..WIDTH / HEAD {
         let of = |row: usize| row * WIDTH + head * HEAD;
         for token in 0..count {
-            let mut query = [0.0; HEAD];
-            query.copy_from_slice(&queries[of(token)..][..HEAD]);
-            for value in &mut query {
-                *value /= (HEAD as f32).sqrt();
+            let key = &keys[of(token)..][..HEAD];
+            for at in 0..HEAD {
+                columns[token / KEYS][at][token % KEYS] = key[at];
             }
-            for other in 0..count {
-                shares[other] = float::dot(&query, &keys[of(other)..][..HEAD]);
+        }
+        for token in 0..count {
+            let query = &queries[of(token)..][..HEAD];
+            for group in 0..columns.len() {
+                shares[group] = fits(query, &columns[group]);
             }
-            float::softmax(&mut shares);
+            let shares = &mut shares.as_flattened_mut()[..count];
+            float::softmax(shares);
             let mut sums = [0.0; HEAD];
             for other in 0..count {
                 let (share, values) = (shares[other], &values[of(other)..][..HEAD]);
@@ -168,11 +173,23 @@ fn attend(queries: &[f32], keys: &[f32], values: &[f32]) -> Vec<f32> {
     mixed
 }
 
+/// Returns how well a query fits each of some keys, given column by column.
+#[inline(always)]
+fn fits(query: &[f32], columns: &[[f32; KEYS]; HEAD]) -> [f32; KEYS] {
+    let mut fits = [0.0; KEYS];
+    for at in 0..HEAD {
+        let value = query[at] / (HEAD as f32).sqrt();
+        for key in 0..KEYS {
+            fits[key] += value * columns[at][key];
+        }
+    }
+    fits
+}
+
 /// Returns the matrix if it has this shape and the kernel can multiply it.
 fn shaped(matrix: Matrix, name: &str, shape: [usize; 2]) -> Result<Matrix, ModelFault> {
     let fits = [matrix.rows(), matrix.columns] == shape
-        && shape[0].is_multiple_of(2)
-        && shape[1].is_multiple_of(16)
+        && shape[1].is_multiple_of(2)
         && shape[1] <= kernel::COLUMNS_MAX;
     if fits { Ok(matrix) } else { Err(ModelFault::Tensor(name.to_owned())) }
 }

@@ -35,7 +35,22 @@ pub(crate) struct Tensors {
     places: HashMap<String, TensorPlace>,
 }
 
-/// An int8 matrix; a row holds the weights of one output. Its weights stay in the file.
+/// Rows of int8 values with one scale each. The values stay in the file.
+pub(crate) struct Table {
+    values: &'static [u8],
+    pub(crate) columns: usize,
+    pub(crate) scales: Vec<f32>,
+}
+
+impl Table {
+    pub(crate) fn row(&self, row: usize) -> &'static [u8] {
+        &self.values[row * self.columns..][..self.columns]
+    }
+}
+
+/// An int8 matrix; a row holds the weights of one output. Its weights stay in the file, in panels
+/// of `PANEL` rows. Two columns half a row apart make a pair; a panel holds the first pair of each
+/// of its rows, then the next.
 pub(crate) struct Matrix {
     pub(crate) weights: &'static [u8],
     pub(crate) columns: usize,
@@ -49,16 +64,15 @@ impl Matrix {
     pub(crate) fn rows(&self) -> usize {
         self.scales.len()
     }
-
-    pub(crate) fn row(&self, row: usize) -> &'static [u8] {
-        &self.weights[row * self.columns..][..self.columns]
-    }
 }
+
+/// Rows of a panel.
+pub(crate) const PANEL: usize = 16;
 
 impl Tensors {
     pub(crate) fn read(file: &'static [u8]) -> Result<Tensors, ModelFault> {
         let header = || {
-            let rest = file.strip_prefix(b"CSEM\x01\0\0\0")?;
+            let rest = file.strip_prefix(b"CSEM\x02\0\0\0")?;
             let (length, rest) = rest.split_first_chunk::<4>()?;
             let text = rest.get(..u32::from_le_bytes(*length) as usize)?;
             serde_json::from_slice::<FileHeader>(text).ok()
@@ -85,15 +99,27 @@ impl Tensors {
         Ok(halves.map(|bytes| widened(u16::from_le_bytes(*bytes))).collect())
     }
 
+    pub(crate) fn table(&self, name: &str) -> Result<Table, ModelFault> {
+        self.scaled(name, "i8")
+    }
+
     /// Returns a matrix of int8 weights; `bias` names its bias, if it has one.
     pub(crate) fn matrix(&self, name: &str, bias: Option<&str>) -> Result<Matrix, ModelFault> {
-        let (shape, weights) = self.of_kind(name, "i8")?;
+        let Table { values: weights, columns, scales } = self.scaled(name, "i8p")?;
+        let rows = scales.len();
+        let bias = bias.map_or_else(|| Ok(vec![0.0; rows]), |bias| self.values(bias))?;
+        let fits = bias.len() == rows && rows.is_multiple_of(PANEL);
+        let matrix = fits.then_some(Matrix { weights, columns, scales, bias });
+        matrix.ok_or_else(|| ModelFault::Tensor(name.to_owned()))
+    }
+
+    fn scaled(&self, name: &str, kind: &str) -> Result<Table, ModelFault> {
+        let (shape, values) = self.of_kind(name, kind)?;
         let fault = || ModelFault::Tensor(name.to_owned());
         let [rows, columns] = *shape else { return Err(fault()) };
         let scales = self.values(&format!("{name}.s"))?;
-        let bias = bias.map_or_else(|| Ok(vec![0.0; rows]), |bias| self.values(bias))?;
-        let fits = weights.len() == rows * columns && scales.len() == rows && bias.len() == rows;
-        if fits { Ok(Matrix { weights, columns, scales, bias }) } else { Err(fault()) }
+        let fits = rows.checked_mul(columns) == Some(values.len()) && scales.len() == rows;
+        if fits { Ok(Table { values, columns, scales }) } else { Err(fault()) }
     }
 
     fn of_kind(&self, name: &str, kind: &str) -> Result<(&[usize], &'static [u8]), ModelFault> {
@@ -140,9 +166,9 @@ mod tests {
     fn a_file_that_is_cut_or_foreign_is_rejected() {
         let read = |file: &'static [u8]| Tensors::read(file).map(|_| ());
         assert!(matches!(read(b""), Err(ModelFault::Header)));
-        assert!(matches!(read(b"CSEM\x02\0\0\0\x02\0\0\0{}"), Err(ModelFault::Header)));
-        assert!(matches!(read(b"CSEM\x01\0\0\0\xff\xff\0\0{}"), Err(ModelFault::Header)));
-        let outside: &[u8] = b"CSEM\x01\0\0\0\x46\0\0\0{\"tensors\":{\"vocab\":\
+        assert!(matches!(read(b"CSEM\x01\0\0\0\x02\0\0\0{}"), Err(ModelFault::Header)));
+        assert!(matches!(read(b"CSEM\x02\0\0\0\xff\xff\0\0{}"), Err(ModelFault::Header)));
+        let outside: &[u8] = b"CSEM\x02\0\0\0\x46\0\0\0{\"tensors\":{\"vocab\":\
             {\"type\":\"utf8\",\"shape\":[9],\"at\":4,\"bytes\":99999}}}    ";
         let tensors = Tensors::read(outside).expect("the header is valid");
         assert!(matches!(tensors.text("vocab"), Err(ModelFault::Tensor(_))));

@@ -2,18 +2,10 @@
 //! processor give the same result.
 
 use fearless_simd::prelude::*;
-use fearless_simd::{Simd, i8x16, i8x32, i16x16, i32x8, u8x16, u8x32};
+use fearless_simd::{Simd, f32x16, i8x32, i8x64, i16x32, i32x16, u8x32};
 
-use crate::file::Matrix;
+use crate::file::{Matrix, PANEL};
 use crate::float;
-
-/// Rows of a matrix and of the input that are multiplied at a time: their sums fill the registers.
-const OUTPUTS: usize = 2;
-const INPUTS: usize = 4;
-
-/// Rows of input that are multiplied with the whole matrix before the next ones: they stay in the
-/// nearest cache.
-const BLOCK: usize = 16;
 
 /// The largest magnitude of a rounded number. Larger ones could overflow a sum.
 const PEAK: f32 = 8191.0;
@@ -22,41 +14,76 @@ const PEAK: f32 = 8191.0;
 pub(crate) const COLUMNS_MAX: usize = 2048;
 
 /// Rows of numbers, rounded to 14 bits with one scale per row: the instructions multiply 16 bits.
+///
+/// They are stored in groups. A group holds the first pair of each of its rows, then the next, as
+/// panels of weights do. The last one may end in rows of zeros.
 #[derive(Default)]
 pub(crate) struct Rounded {
-    values: Vec<i16>,
+    pairs: Vec<i32>,
     scales: Vec<f32>,
-    columns: usize,
+    /// The pairs of one row.
+    row: Vec<i32>,
 }
 
 impl Rounded {
     /// Creates rows of numbers that are int8 already.
-    pub(crate) fn of_rows<'a>(rows: impl Iterator<Item = (&'a [u8], f32)>) -> Rounded {
+    #[inline(always)]
+    pub(crate) fn of_rows<'a, S: Simd>(
+        simd: S,
+        rows: impl ExactSizeIterator<Item = (&'a [u8], f32)>,
+        columns: usize,
+    ) -> Rounded {
         let mut all = Rounded::default();
-        for (row, scale) in rows {
-            all.values.extend(row.iter().map(|&byte| i16::from(byte.cast_signed())));
+        all.clear(rows.len(), columns);
+        let count = rows.len();
+        for (place, (row, scale)) in rows.enumerate() {
+            let (first, second) = row.split_at(columns / 2);
+            for at in 0..columns / 2 {
+                let wide = |byte: u8| i16::from(byte.cast_signed());
+                all.row[at] = pair(wide(first[at]), wide(second[at]));
+            }
+            all.put(simd, place, count);
             all.scales.push(scale);
-            all.columns = row.len();
         }
         all
     }
 
     /// Replaces the rows.
     #[inline(always)]
-    pub(crate) fn set(&mut self, rows: &[f32], columns: usize) {
-        self.columns = columns;
-        self.values.clear();
-        self.scales.clear();
-        self.values.resize(rows.len(), 0);
-        for at in 0..rows.len() / columns {
-            let row = &rows[at * columns..][..columns];
+    pub(crate) fn set<S: Simd>(&mut self, simd: S, rows: &[f32], columns: usize) {
+        let count = rows.len() / columns;
+        self.clear(count, columns);
+        for place in 0..count {
+            let row = &rows[place * columns..][..columns];
             let scale = float::peak(row).max(1e-9) / PEAK;
             let share = 1.0 / scale;
-            let values = &mut self.values[at * columns..][..columns];
-            for at in 0..columns {
-                values[at] = float::rounded(row[at] * share);
+            let (first, second) = row.split_at(columns / 2);
+            let pairs = &mut self.row[..first.len()];
+            let second = &second[..first.len()];
+            for at in 0..first.len() {
+                pairs[at] =
+                    pair(float::rounded(first[at] * share), float::rounded(second[at] * share));
             }
+            self.put(simd, place, count);
             self.scales.push(scale);
+        }
+    }
+
+    fn clear(&mut self, count: usize, columns: usize) {
+        self.pairs.clear();
+        self.pairs.resize(count.next_multiple_of(GROUP_MIN) * columns / 2, 0);
+        self.scales.clear();
+        self.row.resize(columns / 2, 0);
+    }
+
+    /// Puts the current row at its place among `count` rows.
+    #[inline(always)]
+    fn put<S: Simd>(&mut self, _: S, place: usize, count: usize) {
+        let start = place - place % group_max::<S>();
+        let size = group::<S>(count - start);
+        let group = &mut self.pairs[start * self.row.len()..][place - start..];
+        for at in 0..self.row.len() {
+            group[at * size] = self.row[at];
         }
     }
 
@@ -65,140 +92,109 @@ impl Rounded {
     }
 }
 
+#[inline(always)]
+fn pair(first: i16, second: i16) -> i32 {
+    i32::from(second) << 16 | i32::from(first.cast_unsigned())
+}
+
+const GROUP_MIN: usize = 4;
+
+/// The most rows of input that are multiplied at once: as many as have room for their sums in the
+/// registers.
+#[inline(always)]
+const fn group_max<S: Simd>() -> usize {
+    if size_of::<S::i32s>() == size_of::<[i32; PANEL]>() { 16 } else { GROUP_MIN }
+}
+
+/// Returns the size of the next group while so many rows are left.
+#[inline(always)]
+fn group<S: Simd>(left: usize) -> usize {
+    left.next_multiple_of(GROUP_MIN).min(group_max::<S>())
+}
+
 /// Multiplies each input row with a matrix and adds its bias. `outputs` gets one row per input.
 #[inline(always)]
 pub(crate) fn multiply<S: Simd>(simd: S, matrix: &Matrix, inputs: &Rounded, outputs: &mut [f32]) {
-    let columns = matrix.columns;
-    for (number, block) in inputs.values.chunks(BLOCK * columns).enumerate() {
-        let whole = block.len() / (INPUTS * columns) * INPUTS;
-        let (fours, rest) = block.split_at(whole * columns);
-        for (pair, weights) in matrix.weights.chunks_exact(OUTPUTS * columns).enumerate() {
-            let (first, second) = weights.split_at(columns);
-            let mut place = TilePlace { row: pair * OUTPUTS, input: number * BLOCK };
-            for four in fours.chunks_exact(INPUTS * columns) {
-                let (a, four) = four.split_at(columns);
-                let (b, four) = four.split_at(columns);
-                let (c, d) = four.split_at(columns);
-                let sums = tile(simd, [first, second], [a, b, c, d]);
-                place.put(matrix, inputs, sums, outputs);
+    let mut start = 0;
+    while start < inputs.count() {
+        let size = group::<S>(inputs.count() - start);
+        let pairs = &inputs.pairs[start * matrix.columns / 2..][..size * matrix.columns / 2];
+        let mut tile = Tile { simd, matrix, inputs, start, row: 0 };
+        for weights in matrix.weights.chunks_exact(PANEL * matrix.columns) {
+            match size {
+                16 => tile.put(tile.sums::<16>(weights, pairs), outputs),
+                12 => tile.put(tile.sums::<12>(weights, pairs), outputs),
+                8 => tile.put(tile.sums::<8>(weights, pairs), outputs),
+                _ => tile.put(tile.sums::<GROUP_MIN>(weights, pairs), outputs),
             }
-            for one in rest.chunks_exact(columns) {
-                let sums = tile(simd, [first, second], [one]);
-                place.put(matrix, inputs, sums, outputs);
-            }
+            tile.row += PANEL;
         }
+        start += size;
     }
 }
 
-/// The place of the next products: their first row of weights, and their first input.
-struct TilePlace {
+/// The products of a group of inputs with a panel of weights, by the first input and the first row
+/// of weights.
+#[derive(Clone, Copy)]
+struct Tile<'a, S> {
+    simd: S,
+    matrix: &'a Matrix,
+    inputs: &'a Rounded,
+    start: usize,
     row: usize,
-    input: usize,
 }
 
-impl TilePlace {
+impl<S: Simd> Tile<'_, S> {
+    /// Returns the sums of each input. Vector instructions are inlined into plain loops, but not
+    /// into closures.
     #[inline(always)]
-    fn put<const T: usize>(
-        &mut self,
-        matrix: &Matrix,
-        inputs: &Rounded,
-        sums: [[i32; OUTPUTS]; T],
-        outputs: &mut [f32],
-    ) {
-        let rows = matrix.scales.len();
-        let scales = &matrix.scales[self.row..][..OUTPUTS];
-        let bias = &matrix.bias[self.row..][..OUTPUTS];
-        for sums in sums {
-            let share = inputs.scales[self.input];
-            let outputs = &mut outputs[self.input * rows + self.row..][..OUTPUTS];
-            for at in 0..OUTPUTS {
-                outputs[at] = sums[at] as f32 * (scales[at] * share) + bias[at];
+    fn sums<const T: usize>(&self, weights: &[u8], pairs: &[i32]) -> [i32x16<S>; T] {
+        let simd = self.simd;
+        let (weights, pairs) = (weights.as_chunks::<32>().0, pairs.as_chunks::<T>().0);
+        let pairs = &pairs[..weights.len()];
+        let mut sums = [simd.splat_i32x16(0); T];
+        for at in 0..weights.len() {
+            let signed: i8x32<S> = u8x32::from_slice(simd, &weights[at]).bitcast();
+            let (low, high) = simd.widen_i8x32(signed);
+            let weights = simd.combine_i16x16(low, high);
+            for place in 0..T {
+                let input: i16x32<S> = simd.splat_i32x16(pairs[at][place]).bitcast();
+                let products = simd.pairwise_dot_product_i16x32(weights, input);
+                sums[place] = simd.add_i32x16(sums[place], products);
             }
-            self.input += 1;
         }
+        sums
     }
-}
 
-/// Returns the products of some rows of input with some rows of weights. Rows have a multiple of 16
-/// columns. Vector instructions are inlined into plain loops, but not into closures.
-#[inline(always)]
-fn tile<S: Simd, const T: usize>(
-    simd: S,
-    weights: [&[u8]; OUTPUTS],
-    inputs: [&[i16]; T],
-) -> [[i32; OUTPUTS]; T] {
-    let chunks = weights[0].len() / 32;
-    let (first, first_rest) = weights[0].as_chunks::<32>();
-    let (second, second_rest) = weights[1].as_chunks::<32>();
-    let (first, second) = (&first[..chunks], &second[..chunks]);
-    let mut rows: [&[[i16; 32]]; T] = [&[]; T];
-    for place in 0..T {
-        rows[place] = &inputs[place].as_chunks::<32>().0[..chunks];
-    }
-    let mut sums = [[simd.splat_i32x8(0); OUTPUTS]; T];
-    for at in 0..chunks {
-        let (low_0, high_0) = widened(simd, &first[at]);
-        let (low_1, high_1) = widened(simd, &second[at]);
+    #[inline(always)]
+    fn put<const T: usize>(&self, sums: [i32x16<S>; T], outputs: &mut [f32]) {
+        let Tile { simd, matrix, inputs, start, row } = *self;
+        let scales = f32x16::from_slice(simd, &matrix.scales[row..][..PANEL]);
+        let bias = f32x16::from_slice(simd, &matrix.bias[row..][..PANEL]);
         for place in 0..T {
-            let (low, high) = rows[place][at].split_at(16);
-            add(simd, &mut sums[place], [low_0, low_1], low);
-            add(simd, &mut sums[place], [high_0, high_1], high);
+            if start + place == inputs.count() {
+                break;
+            }
+            let share = simd.splat_f32x16(inputs.scales[start + place]);
+            let values = simd.cvt_f32_i32x16(sums[place]) * (scales * share) + bias;
+            values.store_slice(&mut outputs[(start + place) * matrix.rows() + row..][..PANEL]);
         }
     }
-    if first_rest.len() == 16 {
-        let last = [widened_half(simd, first_rest), widened_half(simd, second_rest)];
-        for place in 0..T {
-            add(simd, &mut sums[place], last, &inputs[place][32 * chunks..][..16]);
-        }
-    }
-    let mut products = [[0; OUTPUTS]; T];
-    for place in 0..T {
-        for at in 0..OUTPUTS {
-            products[place][at] = simd.reduce_sum_i32x8(sums[place][at]);
-        }
-    }
-    products
 }
 
-/// Adds the products of 16 columns.
-#[inline(always)]
-fn add<S: Simd>(
-    simd: S,
-    sums: &mut [i32x8<S>; OUTPUTS],
-    weights: [i16x16<S>; OUTPUTS],
-    input: &[i16],
-) {
-    let input = i16x16::from_slice(simd, input);
-    sums[0] = simd.add_i32x8(sums[0], simd.pairwise_dot_product_i16x16(weights[0], input));
-    sums[1] = simd.add_i32x8(sums[1], simd.pairwise_dot_product_i16x16(weights[1], input));
-}
-
-#[inline(always)]
-fn widened<S: Simd>(simd: S, weights: &[u8]) -> (i16x16<S>, i16x16<S>) {
-    let signed: i8x32<S> = u8x32::from_slice(simd, weights).bitcast();
-    simd.widen_i8x32(signed)
-}
-
-#[inline(always)]
-fn widened_half<S: Simd>(simd: S, weights: &[u8]) -> i16x16<S> {
-    let signed: i8x16<S> = u8x16::from_slice(simd, weights).bitcast();
-    let (low, high) = simd.widen_i8x16(signed);
-    simd.combine_i16x8(low, high)
-}
-
-/// Returns the product of two rows of int8 values.
+/// Returns the product of two rows of int8 values, one of them widened.
 #[inline(always)]
 pub(crate) fn dot<S: Simd>(simd: S, wide: &[i16], values: &[i8]) -> i32 {
-    let mut sums = simd.splat_i32x8(0);
-    let (wide, values) = (wide.as_chunks::<32>().0, values.as_chunks::<32>().0);
+    let mut sums = simd.splat_i32x16(0);
+    let (wide, values) = (wide.as_chunks::<64>().0, values.as_chunks::<64>().0);
     let values = &values[..wide.len()];
     for at in 0..wide.len() {
-        let (low, high) = simd.widen_i8x32(i8x32::from_slice(simd, &values[at]));
-        let (wide_low, wide_high) = wide[at].split_at(16);
-        let wide_low = i16x16::from_slice(simd, wide_low);
-        sums = simd.add_i32x8(sums, simd.pairwise_dot_product_i16x16(low, wide_low));
-        let wide_high = i16x16::from_slice(simd, wide_high);
-        sums = simd.add_i32x8(sums, simd.pairwise_dot_product_i16x16(high, wide_high));
+        let (low, high) = simd.widen_i8x64(i8x64::from_slice(simd, &values[at]));
+        let (wide_low, wide_high) = wide[at].split_at(32);
+        let wide_low = i16x32::from_slice(simd, wide_low);
+        sums = simd.add_i32x16(sums, simd.pairwise_dot_product_i16x32(low, wide_low));
+        let wide_high = i16x32::from_slice(simd, wide_high);
+        sums = simd.add_i32x16(sums, simd.pairwise_dot_product_i16x32(high, wide_high));
     }
-    simd.reduce_sum_i32x8(sums)
+    simd.reduce_sum_i32x16(sums)
 }

@@ -26,7 +26,7 @@ use tokens::Vocabulary;
 
 /// Identifies the weights: the beginning of the SHA-256 of the model file. Vectors of different
 /// versions must not be compared.
-pub const VERSION: &str = "49ad109b7869fc3c";
+pub const VERSION: &str = "e3728e8130f756fa";
 
 /// Tokens read of a query and of a tool, with the two that mark the ends.
 const QUERY_TOKENS_MAX: usize = 64;
