@@ -27,7 +27,7 @@ mod upstream;
 mod vectors;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -77,6 +77,8 @@ struct GatewayState {
     tokens: Arc<Tokens>,
     /// The latest plan of servers; locked while it is put into effect.
     plan: tokio::sync::Mutex<Plan>,
+    /// The version of the operator's decisions that are in effect.
+    decisions: AtomicI64,
     /// The number of times agents asked for locked tools.
     locked_asked: AtomicU64,
     metrics: Arc<Metrics>,
@@ -117,6 +119,7 @@ impl Gateway {
             store,
             tokens: Arc::default(),
             plan: tokio::sync::Mutex::default(),
+            decisions: AtomicI64::new(0),
             locked_asked: AtomicU64::new(0),
             metrics: Arc::default(),
             tracer,
@@ -156,6 +159,7 @@ impl Gateway {
     /// Starts these servers. Blocks for a moment, and must be called before anything else is done
     /// with the gate.
     pub fn start(&self, plan: Plan) -> Result<(), StoreError> {
+        let version = self.shared.store.state().version()?;
         let planned = plan.planned(&self.shared.store)?;
         self.set_tokens(&self.shared.store.state().tokens()?);
         planned.specs.into_iter().for_each(|spec| self.add_upstream(spec));
@@ -163,6 +167,7 @@ impl Gateway {
         if let Ok(mut planned) = self.shared.plan.try_lock() {
             *planned = plan;
         }
+        self.shared.decisions.store(version, Ordering::Relaxed);
         Ok(())
     }
 
@@ -185,38 +190,42 @@ impl Gateway {
     /// Checks periodically whether another process has changed the operator's decisions, and whether
     /// a pinned program has changed.
     pub async fn watch_decisions(self) {
-        let mut seen = self.decisions_version().await;
+        let mut programs = Vec::new();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(limits::DECISIONS_INTERVAL) => {}
                 () = self.shared.draining.cancelled() => return,
             }
-            let now = self.decisions_version().await;
-            if now != seen {
-                seen = now;
+            // If the store cannot be read, the next round asks again.
+            let Ok((version, now)) = self.decisions_version().await else { continue };
+            if version != self.shared.decisions.load(Ordering::Relaxed) || now != programs {
+                programs = now;
                 self.refresh().await;
             }
         }
     }
 
-    async fn decisions_version(&self) -> Option<(i64, Vec<Option<ProgramVersion>>)> {
+    async fn decisions_version(&self) -> Result<(i64, Vec<Option<ProgramVersion>>), StoreError> {
         let upstreams = self.shared.registry.upstreams();
         let specs = upstreams.iter().map(|upstream| upstream.spec());
         let pinned = specs.filter(|spec| spec.trust.pin).filter_map(ServerSpec::command);
         let pinned: Vec<ChildCommand> = pinned.cloned().collect();
-        let read = self.with_store(move |store| {
+        self.with_store(move |store| {
             let programs = pinned.iter().map(ProgramVersion::of).collect();
             Ok((store.state().version()?, programs))
-        });
-        read.await.ok()
+        })
+        .await
     }
 
     /// Keeps the earlier decisions if the store cannot be read.
     async fn put_into_effect(&self, plan: &Plan) {
         let asked = plan.clone();
-        let read =
-            self.with_store(move |store| Ok((asked.planned(store)?, store.state().tokens()?)));
-        let (PlannedServers { specs, builtin }, tokens) = match read.await {
+        // The version first: what is decided meanwhile is read again.
+        let read = self.with_store(move |store| {
+            let version = store.state().version()?;
+            Ok((version, asked.planned(store)?, store.state().tokens()?))
+        });
+        let (version, PlannedServers { specs, builtin }, tokens) = match read.await {
             Ok(read) => read,
             Err(error) => {
                 return tracing::error!(
@@ -240,6 +249,7 @@ impl Gateway {
                 Some(_) | None => self.add_upstream(spec),
             }
         }
+        self.shared.decisions.store(version, Ordering::Relaxed);
     }
 
     fn set_tokens(&self, records: &[TokenRecord]) {

@@ -9,17 +9,21 @@ use domain::tool::Class;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{View, stdio};
+use gateway::plan::Plan;
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
+use jiff::Timestamp;
 use mcp::message::{Raw, raw, to_raw};
 use mcp::peer::{Ask, RequestError};
 use mcp::server::{Server, text_result};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 use serde_json::{Value, json};
 use store::read::{Page, Record, RecordFilter};
+use store::state::TokenRecord;
 use store::{RecordStatus, Store};
 use tempfile::TempDir;
 use testkit::client::{Answers, Client, PATIENCE, text};
+use testkit::wait::eventually;
 use tokio_util::sync::CancellationToken;
 
 /// A provider whose tools show what the seam gives them.
@@ -287,4 +291,21 @@ async fn a_draining_gate_takes_no_new_calls() {
     gate.drain().await;
     let result = client.call("call_tool_write", write("progress")).await;
     assert_eq!(result["structuredContent"]["error"]["code"], "SHUTTING_DOWN");
+}
+
+#[tokio::test]
+async fn a_decision_made_while_the_gate_starts_is_noticed() {
+    let gate = gate(GateSettings::default()).await;
+    gate.start(Plan::default()).unwrap();
+    let token = TokenRecord {
+        name: "new".to_owned(),
+        hash: gateway::auth::digest("secret"),
+        scope: json!({"operations": ["read"]}).to_string(),
+        created_at: Timestamp::now(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    assert!(gate.store().state().create_token(&token).unwrap());
+    tokio::spawn(gate.gateway.clone().watch_decisions());
+    eventually(|| async { gate.tokens().caller("secret") }).await;
 }
