@@ -170,11 +170,16 @@ impl Process {
     /// group.
     pub async fn end(mut self) {
         if tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await.is_err() {
-            let patience = limits::CHILD_GRACE + limits::CHILD_LAST_STEP;
-            self.group.end(&mut self.child, patience).await;
+            return self.terminate().await;
         }
         // Grandchildren may survive in the group after the child itself has exited.
         self.group.kill(&mut self.child).await;
+    }
+
+    /// Sends SIGTERM, then SIGKILL, to the whole group of a child that was not asked to exit.
+    pub async fn terminate(mut self) {
+        let patience = limits::CHILD_GRACE + limits::CHILD_LAST_STEP;
+        self.group.end(&mut self.child, patience).await;
     }
 }
 

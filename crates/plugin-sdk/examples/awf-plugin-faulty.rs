@@ -2,9 +2,11 @@
 //! crate's server, which would not allow that.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "for tests")]
+#![allow(clippy::disallowed_methods, reason = "it exits as soon as it is told to")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plugin_sdk::handshake::SOCKET_DIR;
 use plugin_sdk::protocol::go_plugin::Empty;
@@ -26,6 +28,9 @@ use tonic::{Request, Response, Status, async_trait};
 
 const OPERATIONS: [&str; 10] =
     ["ok", "mirror", "die", "hang", "freeze", "huge", "garbage", "refuse", "print", "fork"];
+
+/// Set by `fork`: it does not exit when it is asked to.
+static CLINGS: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone)]
 struct Faulty;
@@ -98,6 +103,7 @@ impl OperationService for Faulty {
                 eprintln!("complained while it works");
             }
             "fork" => {
+                CLINGS.store(true, Ordering::Relaxed);
                 #[expect(clippy::zombie_processes, reason = "the host has to end it")]
                 let child = Command::new("sleep").arg("300").stdout(Stdio::null()).spawn().unwrap();
                 answer.output = format!("{} {}", std::process::id(), child.id());
@@ -129,13 +135,19 @@ impl PluginService for Faulty {
         &self,
         _: Request<ShutdownRequest>,
     ) -> Result<Response<ShutdownResponse>, Status> {
-        std::future::pending().await
+        if CLINGS.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+        Ok(Response::new(ShutdownResponse {}))
     }
 }
 
 #[async_trait]
 impl GrpcController for Faulty {
     async fn shutdown(&self, _: Request<Empty>) -> Result<Response<Empty>, Status> {
+        if !CLINGS.load(Ordering::Relaxed) {
+            std::process::exit(0);
+        }
         Ok(Response::new(Empty {}))
     }
 }

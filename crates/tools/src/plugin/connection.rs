@@ -65,7 +65,7 @@ impl Plugin {
             Ok((host, operations)) => Ok((PluginSession::keep(name, running, host), operations)),
             Err(reason) => {
                 let failure = running.explained(reason).await;
-                running.end().await;
+                running.terminate().await;
                 Err(named(&name, failure))
             }
         }
@@ -204,20 +204,21 @@ async fn keep(
     let printed = heard.clone();
     listening.spawn(async move { printed.keep(stdout).await });
     listening.spawn(host.clone().listen(heard.clone()));
-    tokio::select! {
-        () = process.ended() => {
-            let failure = explained(&mut process, &heard, "the process exited".to_owned()).await;
-            tell.send_replace(Some(failure));
-        }
-        Some(reason) = given_up.recv() => {
-            // A plugin that has just died fails the health check before its exit is noticed.
-            let failure = explained(&mut process, &heard, reason).await;
-            tell.send_replace(Some(failure));
-        }
-        () = end.cancelled() => host.goodbye().await,
+    let reason = tokio::select! {
+        () = process.ended() => Some("the process exited".to_owned()),
+        // A plugin that has just died fails the health check before its exit is noticed.
+        Some(reason) = given_up.recv() => Some(reason),
+        () = end.cancelled() => None,
+    };
+    if let Some(reason) = reason {
+        tell.send_replace(Some(explained(&mut process, &heard, reason).await));
+        drop(stdin);
+        process.terminate().await;
+    } else {
+        host.goodbye().await;
+        drop(stdin);
+        process.end().await;
     }
-    drop(stdin);
-    process.end().await;
     drop(listening);
     drop(folder);
 }

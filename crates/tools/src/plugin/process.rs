@@ -131,10 +131,10 @@ impl PluginProcess {
         failure.with_hint(&self.withheld.hint(&self.heard.lines()))
     }
 
-    /// Ends it and every process it started.
-    pub(super) async fn end(self) {
+    /// Ends it and every process it started, without a word: it is not connected.
+    pub(super) async fn terminate(self) {
         drop(self.stdin);
-        self.process.end().await;
+        self.process.terminate().await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use provider::{CallContext, ProviderError};
 use serde_json::json;
 use tools::plugin::StartOptions;
@@ -225,7 +226,8 @@ async fn an_unresponsive_plugin_is_given_up() {
 async fn a_plugin_that_does_not_exit_is_killed_with_its_children() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
-    for is_closed in [true, false] {
+    // At once, since both wait for it to exit.
+    let ended = [true, false].map(async |is_closed| {
         let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
         let pids = faulty.call("faulty_fork", "{}").await.unwrap().text;
         assert_eq!(pids.split(' ').count(), 2, "{pids}");
@@ -242,7 +244,8 @@ async fn a_plugin_that_does_not_exit_is_killed_with_its_children() {
                 tokio::time::timeout(crate::rig::PATIENCE, slowly_gone(pid)).await.unwrap()
             }
         }
-    }
+    });
+    join_all(ended).await;
 }
 
 /// Waits until the process is gone; a dropped plugin first gets time to shut down.
