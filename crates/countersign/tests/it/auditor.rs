@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use futures_util::future::join_all;
 use rusqlite::Connection;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -161,8 +162,8 @@ async fn commands_say_that_a_stopped_gate_does_not_answer() {
     kill_process(gate.pid(), Signal::STOP).unwrap();
     let commands =
         [listing, &["upstream", "list"], &["call", "tool-write", "--tool-name=s:say"], &["mcp"]];
-    for args in commands {
-        let words = refused(dir, args, 4).await;
+    let answers = commands.map(async |args| (args, refused(dir, args, 4).await));
+    for (args, words) in join_all(answers).await {
         let pid = gate.pid().as_raw_nonzero();
         for part in ["TIMEOUT", "has not answered for 5 s", &format!("kill -CONT {pid}"), "--db"] {
             assert!(words.contains(part), "{args:?}: {words}");

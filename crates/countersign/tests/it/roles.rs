@@ -81,13 +81,16 @@ async fn every_route_enforces_its_access_rule() {
     let routes: Vec<&Route> = admin::routes::all().collect();
     assert!(routes.len() >= 49, "the list is the whole list");
     for route in routes {
-        for door in [Door::Http, Door::Socket] {
-            // Together, since the answers to wrong tokens are late.
+        // Together, since the answers to wrong tokens are late.
+        let asking = [Door::Http, Door::Socket].map(async |door| {
             let path = path(route);
             let asking = callers.map(async |(who, token, refused)| {
                 (who, refused, ask(&gate, door, route.method, &path, token).await)
             });
-            for (who, refused, status) in join_all(asking).await {
+            (door, join_all(asking).await)
+        });
+        for (door, answers) in join_all(asking).await {
+            for (who, refused, status) in answers {
                 let suits = match (route.access, refused) {
                     // A missing file of the page.
                     (RouteAccess::Anyone, _) if route.path.contains('{') => status == 404,

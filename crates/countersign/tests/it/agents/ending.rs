@@ -99,6 +99,7 @@ struct Family {
 impl Family {
     /// Returns a process and all its descendants.
     fn of(head: Pid) -> Family {
+        let own_group = rustix::process::getpgrp().as_raw_nonzero().get();
         let all = processes();
         let mut family = Family::default();
         family.pids.insert(head.as_raw_nonzero().get());
@@ -107,7 +108,10 @@ impl Family {
             for (pid, parent, group) in &all {
                 if family.pids.contains(parent) {
                     family.pids.insert(*pid);
-                    family.groups.insert(*group);
+                    // A process that has just been forked is still in the group of the tests.
+                    if *group != own_group {
+                        family.groups.insert(*group);
+                    }
                 }
             }
             if family.pids.len() == known {
