@@ -23,6 +23,7 @@ mod supervise;
 mod telemetry;
 mod workspace;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -70,7 +71,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()
         .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
-    let result = runtime.block_on(dispatch(cli));
+    // Boxed as a trait object, the commands are compiled once, not for each kind of runtime.
+    let command: Pin<Box<dyn Future<Output = Result<(), Failure>>>> = Box::pin(dispatch(cli));
+    let result = runtime.block_on(command);
     // A thread may block on stdin forever; it must not keep the process alive.
     runtime.shutdown_background();
     result

@@ -16,6 +16,7 @@ export function useNarrow() {
   useEffect(() => {
     const told = () => set(NARROW.matches);
     NARROW.addEventListener('change', told);
+    told(); // it may have changed since the first drawing
     return () => NARROW.removeEventListener('change', told);
   }, []);
   return matches;
