@@ -104,7 +104,7 @@ impl Listing {
     /// Returns the same list with a plan for each tool, for all its calls.
     #[must_use]
     pub fn planned(self, source: &PlanSource) -> Listing {
-        Listing { plans: Arc::new(ToolPlans::compile(source, &self.tools)), ..self }
+        Listing { plans: Arc::new(ToolPlans::new(source, &self.tools)), ..self }
     }
 
     /// Returns the same list with other plans, or `None` if they would be the same.
@@ -112,11 +112,7 @@ impl Listing {
         if self.plans.source() == source {
             return None;
         }
-        let tools = self.tools.clone();
-        let mut approvals = self.approvals.iter().copied();
-        let next = |_: &Tool| approvals.next().unwrap_or(ApprovalState::Unknown);
-        let same = Listing::of(tools, self.faults.clone(), self.by_name.clone(), self.told, next);
-        Some(Listing { offer: self.offer.clone(), ..same.planned(source) })
+        Some(self.same().planned(source))
     }
 
     /// Returns the prompts and templates that were listed with the tools, if they are reviewed.
@@ -129,18 +125,23 @@ impl Listing {
         if self.offer.as_deref() == Some(&offer) {
             return None;
         }
-        Some(Listing {
+        Some(Listing { offer: Some(Arc::new(offer)), ..self.same() })
+    }
+
+    /// Returns the same list, with the same search data.
+    fn same(&self) -> Listing {
+        Listing {
             tools: self.tools.clone(),
             approvals: self.approvals.clone(),
             faults: self.faults.clone(),
             by_name: self.by_name.clone(),
             segment: self.segment.clone(),
             places: self.places.clone(),
-            names: OnceLock::new(),
+            names: self.names.clone(),
             told: self.told,
             plans: self.plans.clone(),
-            offer: Some(Arc::new(offer)),
-        })
+            offer: self.offer.clone(),
+        }
     }
 
     /// Returns what the plans were compiled from.
@@ -150,7 +151,8 @@ impl Listing {
 
     /// Returns the plan of a listed tool, whatever its approval.
     pub fn plan(&self, name: &str) -> Option<&ToolPlan> {
-        self.plans.get(*self.by_name.get(name)?)
+        let place = *self.by_name.get(name)?;
+        self.plans.get(place, &self.tools[place])
     }
 
     fn of(

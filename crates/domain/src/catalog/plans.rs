@@ -1,13 +1,16 @@
-//! The plans of a server's tools, compiled when they are listed: how the resources of their calls
-//! are named, and what their names say about reading and writing.
+//! The plans of a server's tools, compiled when they are first needed: how the resources of their
+//! calls are named, and what their names say about reading and writing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::ledger::target::{Access, TargetMapping, TargetPlan, ToolShape};
 use crate::tool::Tool;
+
+/// The longest input schema that a call may wait for: reading it takes some 0.2 ms.
+const AT_ONCE_BYTES: usize = 32 * 1024;
 
 /// The part of a server that its tools' plans depend on. None of it is a matter of trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,11 +31,12 @@ pub struct ToolPlan {
     pub verb: Access,
 }
 
-/// The plans of all tools of a list, in its order.
+/// The plans of all tools of a list, in its order. Most tools are never called, and their plans
+/// would take more memory than their definitions.
 #[derive(Default)]
 pub(super) struct ToolPlans {
     source: PlanSource,
-    plans: Vec<ToolPlan>,
+    plans: Box<[OnceLock<Box<ToolPlan>>]>,
 }
 
 impl PlanSource {
@@ -63,17 +67,23 @@ impl ToolPlan {
 }
 
 impl ToolPlans {
-    pub(super) fn compile(source: &PlanSource, tools: &[Arc<Tool>]) -> ToolPlans {
-        let plans = tools.iter().map(|tool| ToolPlan::compile(source, tool)).collect();
-        ToolPlans { source: source.clone(), plans }
+    /// Creates the plans of a list. Those that would take long to compile are compiled here.
+    pub(super) fn new(source: &PlanSource, tools: &[Arc<Tool>]) -> ToolPlans {
+        let plan = |tool: &Arc<Tool>| {
+            let is_long = tool.input_schema_json().is_some_and(|text| text.len() > AT_ONCE_BYTES);
+            if is_long { Box::new(ToolPlan::compile(source, tool)).into() } else { OnceLock::new() }
+        };
+        ToolPlans { source: source.clone(), plans: tools.iter().map(plan).collect() }
     }
 
     pub(super) fn source(&self) -> &PlanSource {
         &self.source
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<&ToolPlan> {
-        self.plans.get(place)
+    /// Returns the plan of the tool at this place of the list.
+    pub(super) fn get(&self, place: usize, tool: &Tool) -> Option<&ToolPlan> {
+        let plan = self.plans.get(place)?;
+        Some(plan.get_or_init(|| Box::new(ToolPlan::compile(&self.source, tool))))
     }
 }
 

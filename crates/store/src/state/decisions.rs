@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::BufWriter;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -355,16 +355,16 @@ pub(super) fn write(db: &Connection, home: &Path) -> Result<(), StoreError> {
         signature: statement::sign(&key, PURPOSE, content.get()),
         decisions: &content,
     };
-    let text = serde_json::to_string_pretty(&file).map_err(|error| cannot(&error))?;
-    replace(&home.join(FILE), &text).map_err(|error| cannot(&error))
+    replace(&home.join(FILE), &file).map_err(|error| cannot(&error))
 }
 
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+fn replace(path: &Path, content: &SignedFile<'_>) -> std::io::Result<()> {
     let beside: PathBuf = path.with_extension("json.new");
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut writer = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut writer, content)?;
+    writer.into_inner()?.sync_all()?;
     fs::rename(&beside, path)?;
     path.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }
