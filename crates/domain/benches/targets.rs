@@ -1,5 +1,5 @@
-//! Measures how calls are named: compiling a plan when a tool is listed, and finding the resources
-//! of a call, ordinary and hostile.
+//! Measures how calls are named: compiling a plan when a tool is first called, and finding the
+//! resources of a call, ordinary and hostile.
 
 use std::hint::black_box;
 

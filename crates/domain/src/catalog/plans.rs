@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use crate::ledger::target::{Access, TargetMapping, TargetPlan, ToolShape};
 use crate::tool::Tool;
 
-/// The longest input schema that a call may wait for: reading it takes some 0.2 ms.
-const AT_ONCE_BYTES: usize = 32 * 1024;
+/// The longest input schema that a call waits for. Ordinary ones are shorter, and their plans are
+/// compiled in microseconds.
+const AT_ONCE_BYTES: usize = 8 * 1024;
 
 /// The part of a server that its tools' plans depend on. None of it is a matter of trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,6 +135,18 @@ mod tests {
         assert!(planned.plan("e").is_none());
         let reviewed = planned.review(|_| ApprovalState::Approved).unwrap();
         assert!(reviewed.plan("d").is_some(), "an approval keeps the plans");
+    }
+
+    #[test]
+    fn a_call_compiles_only_plans_of_short_schemas() {
+        let long = format!(r#"{{"name":"l","inputSchema":{{"title":"{}"}}}}"#, "a".repeat(8192));
+        let tools = [r#"{"name":"s","inputSchema":{"properties":{"id":{}}}}"#, &long];
+        let listing = listing(&tools);
+        let plans = ToolPlans::new(&PlanSource::new(&"s".into(), None), listing.tools());
+        let compiled = || plans.plans.iter().map(|plan| plan.get().is_some()).collect::<Vec<_>>();
+        assert_eq!(compiled(), [false, true]);
+        plans.get(0, &listing.tools()[0]).unwrap();
+        assert_eq!(compiled(), [true, true]);
     }
 
     #[test]

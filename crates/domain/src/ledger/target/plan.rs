@@ -1,5 +1,5 @@
-//! The plan of a tool, which names the resources of its calls: compiled once, when the tool is
-//! listed, and applied at each call.
+//! The plan of a tool, which names the resources of its calls: compiled once and applied at each
+//! call.
 
 #[cfg(test)]
 mod tests;
