@@ -419,6 +419,9 @@ async fn no_hook_event_is_lost_or_recorded_twice_while_gates_come_and_go() {
 
 #[tokio::test]
 async fn long_no_hook_event_is_lost_or_recorded_twice_over_many_gates() {
+    if !testkit::run::is_long_or_skipped() {
+        return;
+    }
     let (hooks, rounds) = (3_000, 60);
     hooks_against_gates(hooks, rounds).await;
     println!("{hooks} hook events over {rounds} gates, every other one killed: none lost or twice");

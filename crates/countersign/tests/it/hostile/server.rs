@@ -95,6 +95,9 @@ async fn answers_that_a_server_never_reads_take_little_memory() {
 
 #[tokio::test]
 async fn long_flood_of_pings_with_large_ids_takes_little_memory() {
+    if !testkit::run::is_long_or_skipped() {
+        return;
+    }
     let gate = flooded(3_000, 300_000).await;
     let client = gate.http().await;
     let before = memory_kb(gate.pid());
