@@ -16,6 +16,15 @@ pub(crate) struct Client {
     id: u64,
 }
 
+/// Returns the message of a response; one that took long comes as the last event of a stream.
+fn message(response: Bytes) -> Bytes {
+    const DATA: &[u8] = b"\ndata: ";
+    match response.windows(DATA.len()).rposition(|part| part == DATA) {
+        Some(at) if !response.starts_with(b"{") => response.slice(at + DATA.len()..),
+        _ => response,
+    }
+}
+
 impl Client {
     pub(crate) async fn greet(address: &str, path: &str, token: &str) -> Client {
         let stream = TcpStream::connect(address).await.expect("somebody listens");
@@ -36,7 +45,7 @@ impl Client {
         let id = self.id;
         let body =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        let answer = self.post(body).await;
+        let answer = message(self.post(body).await);
         let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
         assert!(answer.starts_with(start.as_bytes()), "{method} through {}: {answer:?}", self.path);
         answer
