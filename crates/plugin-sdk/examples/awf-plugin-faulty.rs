@@ -2,7 +2,7 @@
 //! crate's server, which would not allow that.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "for tests")]
-#![allow(clippy::disallowed_methods, reason = "it exits as soon as it is told to")]
+#![allow(clippy::disallowed_methods, reason = "a shutdown request ends the process")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ use tonic::{Request, Response, Status, async_trait};
 const OPERATIONS: [&str; 10] =
     ["ok", "mirror", "die", "hang", "freeze", "huge", "garbage", "refuse", "print", "fork"];
 
-/// Set by `fork`: it does not exit when it is asked to.
+/// Set by `fork`: from then on, the plugin ignores requests to shut down.
 static CLINGS: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone)]

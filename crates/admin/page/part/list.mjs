@@ -16,7 +16,7 @@ export function useNarrow() {
   useEffect(() => {
     const told = () => set(NARROW.matches);
     NARROW.addEventListener('change', told);
-    told(); // it may have changed since the first drawing
+    told(); // it may have changed since the first render
     return () => NARROW.removeEventListener('change', told);
   }, []);
   return matches;

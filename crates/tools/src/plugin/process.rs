@@ -131,7 +131,7 @@ impl PluginProcess {
         failure.with_hint(&self.withheld.hint(&self.heard.lines()))
     }
 
-    /// Ends it and every process it started, without a word: it is not connected.
+    /// Ends it and every process it started. It is not connected, so it is not asked to shut down.
     pub(super) async fn terminate(self) {
         drop(self.stdin);
         self.process.terminate().await;
