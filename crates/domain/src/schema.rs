@@ -7,25 +7,19 @@ mod example;
 mod fault;
 mod pattern;
 
-use jsonschema::{PatternOptions, Validator};
+use receipt::json::{self, Object};
 use serde_json::Value;
+use validator::Validator;
 
 use crate::refusal::Refusal;
 use cost::{Graph, UnboundedCost};
 use fault::Advice;
-use receipt::json::{self, Object};
 
 /// A longer schema is not compiled; real ones are far smaller.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 
 /// A schema without patterns and references that is no longer than this is within every limit.
 const PLAIN_BYTES_MAX: usize = 16 * 1024;
-
-/// Backtracking steps of one pattern: enough for real formats, a limit for hostile ones.
-const PATTERN_STEPS_MAX: usize = 100_000;
-
-/// Compiled size of one pattern.
-const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest work allowed on a thread that others wait for.
 const AT_ONCE_NS: u64 = 500_000;
@@ -145,11 +139,7 @@ impl CompiledSchema {
         let graph = Graph::new(&schema).map_err(|unbounded| match unbounded {
             UnboundedCost::TooCostly(words) | UnboundedCost::Opaque(words) => words,
         })?;
-        let options = PatternOptions::fancy_regex()
-            .backtrack_limit(PATTERN_STEPS_MAX)
-            .size_limit(PATTERN_BYTES_MAX);
-        let validator = jsonschema::options().with_pattern_options(options).build(&schema);
-        let validator = validator.map_err(|error| error.to_string())?;
+        let validator = Validator::new(&schema)?;
         Ok(CompiledSchema { validator, graph, advice: Advice::of(&schema) })
     }
 
@@ -169,7 +159,8 @@ impl CompiledSchema {
     }
 
     fn refusal(&self, arguments: &Value) -> Refusal {
-        fault::refusal(self.validator.iter_errors(arguments), &self.advice)
+        let violations = self.validator.violations(arguments, fault::FAULTS_MAX);
+        fault::refusal(violations, &self.advice)
     }
 }
 

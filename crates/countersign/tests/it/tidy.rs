@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("mcp", &[]),
     ("receipt", &[]),
     ("embed", &[]),
     ("plugin-sdk", &[]),
-    ("domain", &["receipt", "embed"]),
+    ("validator", &[]),
+    ("domain", &["receipt", "embed", "validator"]),
     ("workflow", &["domain"]),
     ("provider", &["mcp", "domain"]),
     ("store", &["domain", "receipt"]),
@@ -36,10 +37,10 @@ const LAYERS: [(&str, &[&str]); 14] = [
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 4] = ["receipt", "embed", "domain", "workflow"];
+const PURE: [&str; 5] = ["receipt", "embed", "validator", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
-const ALONE: [&str; 4] = ["mcp", "plugin-sdk", "receipt", "embed"];
+const ALONE: [&str; 5] = ["mcp", "plugin-sdk", "receipt", "embed", "validator"];
 
 /// Crates that wait, perform I/O or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [

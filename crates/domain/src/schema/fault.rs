@@ -1,22 +1,14 @@
 //! A fault of the arguments in plain words: which parameter, what the tool expects, what it got.
 
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
-use jsonschema::paths::LocationSegment;
-use jsonschema::{JsonType, ValidationError};
 use serde_json::{Value, json};
+use validator::{BrokenRule, CHOICES_MAX, Violation, list, shorten};
 
 use super::example;
 use crate::near;
 use crate::refusal::{self, Refusal};
 
 /// Faults reported at once, so that a hopeless call does not get a page of them.
-const FAULTS_MAX: usize = 5;
-
-/// The values or forms that one fault lists.
-const CHOICES_MAX: usize = 20;
-
-/// Characters of a pattern, a choice or a name that a fault repeats.
-const QUOTED_CHARS_MAX: usize = 100;
+pub(super) const FAULTS_MAX: usize = 5;
 
 /// The advice of a schema to somebody who sent wrong arguments.
 pub(super) struct Advice {
@@ -37,13 +29,10 @@ impl Advice {
     }
 }
 
-/// Describes the faults, and shows correct arguments if the schema says what they are.
-pub(super) fn refusal<'a>(
-    faults: impl Iterator<Item = ValidationError<'a>>,
-    advice: &Advice,
-) -> Refusal {
-    let faults: Vec<Fault> =
-        faults.take(FAULTS_MAX).map(|error| Fault::of(&error, &advice.parameters)).collect();
+/// Describes the violations, and shows correct arguments if the schema says what they are.
+pub(super) fn refusal(violations: Vec<Violation<'_>>, advice: &Advice) -> Refusal {
+    let fault = |violation| Fault::of(violation, &advice.parameters);
+    let faults: Vec<Fault> = violations.into_iter().map(fault).collect();
     let words: Vec<&str> = faults.iter().map(|fault| fault.words.as_str()).collect();
     let message = format!("invalid arguments: {}", words.join("; "));
     let errors: Vec<Value> = faults.iter().map(Fault::to_json).collect();
@@ -63,24 +52,18 @@ struct Fault {
 }
 
 impl Fault {
-    fn of(error: &ValidationError<'_>, parameters: &[String]) -> Fault {
-        let (path, name) = (error.instance_path().to_string(), name(error));
-        if let Kind::Required { property } = error.kind() {
-            let property = property.as_str().unwrap_or_default();
-            return Fault {
-                path: format!("{path}/{}", property.replace('~', "~0").replace('/', "~1")),
-                words: format!("{} is required", member(&name, property)),
-                expected: "a value".to_owned(),
-                provided: None,
-            };
-        }
-        if let Kind::AdditionalProperties { unexpected }
-        | Kind::UnevaluatedProperties { unexpected } = error.kind()
-        {
-            return Fault::unknown(path, &name, unexpected, parameters);
-        }
-        let expected = expected(error);
-        let provided = refusal::shown(error.instance());
+    fn of(violation: Violation<'_>, parameters: &[String]) -> Fault {
+        let Violation { path, name, rule } = violation;
+        let (expected, provided) = match rule {
+            BrokenRule::Required => {
+                let words = format!("{name} is required");
+                return Fault { path, words, expected: "a value".to_owned(), provided: None };
+            }
+            BrokenRule::Unexpected(members) => {
+                return Fault::unknown(path, &name, &members, parameters);
+            }
+            BrokenRule::Other { expected, provided } => (expected, refusal::shown(&provided)),
+        };
         let name = if name.is_empty() { "the value of args" } else { &name };
         let words = format!("{name} must be {expected}, got {provided}");
         Fault { path, words, expected, provided: Some(provided) }
@@ -118,124 +101,6 @@ impl Fault {
             fault["provided"] = provided.clone();
         }
         fault
-    }
-}
-
-/// Returns the parameter's name as in `a.b[0]`; nothing for the arguments as a whole.
-fn name(error: &ValidationError<'_>) -> String {
-    error.instance_path().into_iter().fold(String::new(), |name, segment| match segment {
-        LocationSegment::Property(property) => member(&name, &property),
-        LocationSegment::Index(index) => format!("{name}[{index}]"),
-    })
-}
-
-fn member(object: &str, name: &str) -> String {
-    let name = shorten(name);
-    if object.is_empty() { name } else { format!("{object}.{name}") }
-}
-
-/// Returns a noun phrase for the rule that the value breaks.
-fn expected(error: &ValidationError<'_>) -> String {
-    match error.kind() {
-        Kind::Type { kind } => types(kind),
-        Kind::Enum { options } => match options.as_array() {
-            Some(options) => format!("one of {}", list(options)),
-            None => "one of the tool's own values".to_owned(),
-        },
-        Kind::Constant { expected_value } => shorten(&expected_value.to_string()),
-        Kind::Minimum { limit } => format!("at least {limit}"),
-        Kind::Maximum { limit } => format!("at most {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("more than {limit}"),
-        Kind::ExclusiveMaximum { limit } => format!("less than {limit}"),
-        Kind::MultipleOf { multiple_of } => format!("a multiple of {multiple_of}"),
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => forms(context),
-        kind => of_its_content(kind),
-    }
-}
-
-/// Returns a noun phrase for a rule on the inside of a string, a list or an object.
-fn of_its_content(kind: &Kind) -> String {
-    let count = |kind: &str, bound: &str, limit: u64, part: &str| {
-        format!("{kind} of {bound} {limit} {part}{}", if limit == 1 { "" } else { "s" })
-    };
-    match kind {
-        Kind::MinLength { limit } => count("a string", "at least", *limit, "character"),
-        Kind::MaxLength { limit } => count("a string", "at most", *limit, "character"),
-        Kind::MinItems { limit } => count("a list", "at least", *limit, "item"),
-        Kind::MaxItems { limit } => count("a list", "at most", *limit, "item"),
-        Kind::AdditionalItems { limit } => count("a list", "at most", *limit as u64, "item"),
-        Kind::MinProperties { limit } => count("an object", "at least", *limit, "member"),
-        Kind::MaxProperties { limit } => count("an object", "at most", *limit, "member"),
-        Kind::Pattern { pattern } => {
-            format!("a string that matches the pattern {}", shorten(pattern))
-        }
-        Kind::Format { format } => format!("a string in the format {}", shorten(format)),
-        Kind::ContentEncoding { content_encoding } => {
-            format!("a string encoded as {}", shorten(content_encoding))
-        }
-        Kind::ContentMediaType { content_media_type } => {
-            format!("a string that contains {}", shorten(content_media_type))
-        }
-        Kind::UniqueItems => "a list without repeated items".to_owned(),
-        Kind::Contains => "a list with an item of the form that the tool requires".to_owned(),
-        Kind::UnevaluatedItems { .. } => "a list without further items".to_owned(),
-        Kind::PropertyNames { error } => {
-            format!("an object in which each name is {}", expected(error))
-        }
-        Kind::OneOfMultipleValid { .. } => {
-            "of exactly one of the forms that the tool accepts".to_owned()
-        }
-        Kind::FalseSchema => "absent".to_owned(),
-        Kind::Not { .. } => "of a form that the tool does not exclude".to_owned(),
-        _ => "of the form that the tool's input schema describes".to_owned(),
-    }
-}
-
-/// Joins the rules of the alternatives, if each rejects the value as a whole.
-fn forms(context: &[Vec<ValidationError<'static>>]) -> String {
-    let whole = |errors: &Vec<ValidationError<'static>>| match errors.first()?.kind() {
-        Kind::Type { .. } | Kind::Enum { .. } | Kind::Constant { .. } => {
-            errors.first().map(expected)
-        }
-        _ => None,
-    };
-    let rules: Option<Vec<String>> = context.iter().take(CHOICES_MAX).map(whole).collect();
-    match rules {
-        Some(rules) if !rules.is_empty() => rules.join(" or "),
-        Some(_) | None => "of one of the forms that the tool accepts".to_owned(),
-    }
-}
-
-fn types(kind: &TypeKind) -> String {
-    match kind {
-        TypeKind::Single(kind) => type_words(*kind).to_owned(),
-        TypeKind::Multiple(kinds) => kinds.iter().map(type_words).collect::<Vec<_>>().join(" or "),
-    }
-}
-
-fn type_words(kind: JsonType) -> &'static str {
-    match kind {
-        JsonType::Null => "null",
-        JsonType::Boolean => "true or false",
-        JsonType::Integer => "a whole number",
-        JsonType::Number => "a number",
-        JsonType::String => "a string",
-        JsonType::Array => "a list",
-        JsonType::Object => "an object",
-    }
-}
-
-fn list(items: &[impl ToString]) -> String {
-    let shown: Vec<String> =
-        items.iter().take(CHOICES_MAX).map(|item| shorten(&item.to_string())).collect();
-    let more = if items.len() > CHOICES_MAX { ", …" } else { "" };
-    shown.join(", ") + more
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
