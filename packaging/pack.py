@@ -34,6 +34,8 @@ MACHINES = {
 PT_INTERP = 3
 # The oldest C library that installers of wheels still ask for by number.
 OLDEST_GLIBC = 17
+# Reads packed relocations (crates/countersign/build.rs).
+FIRST_GLIBC_WITH_RELR = 36
 
 
 class Program:
@@ -49,7 +51,9 @@ class Program:
             sys.exit(f"pack.py: {path} is for a machine that is not packed (ELF number {machine})")
         self.machine = MACHINES[machine]
         self.static = not self.has_interpreter()
-        minors = map(int, re.findall(rb"\0GLIBC_2\.(\d+)", self.bytes))
+        minors = [int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", self.bytes)]
+        if b"\0GLIBC_ABI_DT_RELR\0" in self.bytes:
+            minors.append(FIRST_GLIBC_WITH_RELR)
         self.glibc = max(minors, default=OLDEST_GLIBC)
         self.version = self.say("--version").split()[1]
 
