@@ -11,6 +11,7 @@ mod ground;
 mod guard;
 mod installed;
 mod isolation;
+mod known;
 mod launch;
 mod offered;
 mod opencode;

@@ -2,7 +2,6 @@
 //! catalogue of models. Every query has a limit on time and on the size of the answer.
 
 use std::ffi::OsStr;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,6 +14,7 @@ use tokio::process::{Child, Command};
 use crate::agent::error::AgentError;
 use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::Isolation;
+use crate::agent::known::{KnownFacts, is_script};
 use crate::agent::program::Provider;
 use crate::agent::version::{numbers, version_of};
 use crate::agent::{claude, codex, gemini, opencode, probe};
@@ -30,6 +30,9 @@ const WORDS_BYTES_MAX: usize = 1000;
 
 /// The first OpenCode whose permissions and variables were measured to isolate.
 const OPENCODE_ISOLATING: [u64; 3] = [1, 18, 0];
+
+/// The answers of the programs of this machine.
+static ANSWERS: KnownFacts<ProgramAnswer> = KnownFacts::new();
 
 /// The places to look for a program, and the way to query it.
 #[derive(Clone, Copy, Default)]
@@ -217,12 +220,7 @@ fn platform_cpu() -> &'static str {
     }
 }
 
-fn is_script(path: &Path) -> bool {
-    let mut start = [0; 2];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && &start == b"#!"
-}
-
+#[derive(Clone)]
 struct ProgramAnswer {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -243,8 +241,13 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Runs a query, in a process group that does not outlive the answer.
+    /// Returns the answer to a query, which the program is asked once as long as it is the same.
     async fn ask(&self, question: &[&str]) -> Result<ProgramAnswer, AgentError> {
+        ANSWERS.get(self.program, &question.join(" "), self.ask_anew(question)).await
+    }
+
+    /// Runs a query, in a process group that does not outlive the answer.
+    async fn ask_anew(&self, question: &[&str]) -> Result<ProgramAnswer, AgentError> {
         let program = self.program.to_owned();
         let mut child = match self.command(question).spawn() {
             Ok(child) => child,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::agent::installed::InstalledAgent;
+use crate::agent::known::KnownFacts;
 use crate::agent::program::Provider;
 
 /// Changes whenever probes or launches change, so that older results no longer count.
@@ -30,6 +31,9 @@ const RECORDS_MAX: usize = 64;
 /// Tools that a result names.
 const TOOLS_MAX: usize = 50;
 
+/// The hashes of the programs of this machine, some of which have hundreds of MiB.
+static HASHES: KnownFacts<Sha256> = KnownFacts::new();
+
 /// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
@@ -44,10 +48,9 @@ pub(super) enum Finding {
 /// Returns the hash of a program and of everything else that the result depends on. A script may
 /// start another program, so the version counts as well.
 pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
-    let (program, folder) = (installed.program().to_owned(), enforced(installed.provider()));
-    // Some programs have hundreds of MiB.
+    let (program, folder) = (installed.program(), enforced(installed.provider()));
+    let mut hash = HASHES.get(program, "", hash_of(program.to_owned())).await?;
     let hashing = tokio::task::spawn_blocking(move || {
-        let mut hash = hash_of(&program)?;
         add_folder(&mut hash, Path::new(folder), ENFORCED_DEPTH_MAX)?;
         Ok::<_, std::io::Error>(hash)
     });
@@ -59,17 +62,20 @@ pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn hash_of(program: &Path) -> std::io::Result<Sha256> {
-    let mut hash = Sha256::new();
-    let mut file = File::open(program)?;
-    let mut buffer = vec![0; 1024 * 1024];
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            return Ok(hash);
+async fn hash_of(program: PathBuf) -> std::io::Result<Sha256> {
+    let hashing = tokio::task::spawn_blocking(move || {
+        let mut hash = Sha256::new();
+        let mut file = File::open(program)?;
+        let mut buffer = vec![0; 1024 * 1024];
+        loop {
+            let read = file.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(hash);
+            }
+            hash.update(&buffer[..read]);
         }
-        hash.update(&buffer[..read]);
-    }
+    });
+    hashing.await.map_err(std::io::Error::other)?
 }
 
 /// Returns the folder of settings that the administrator of the machine enforces. They cannot be shut
