@@ -20,7 +20,7 @@ fn main() {
     }
 }
 
-/// Returns whether the program is built for the system that builds it.
+/// Reports whether the program is built for the system that builds it.
 fn is_native() -> bool {
     env::var("HOST").is_ok_and(|host| env::var("TARGET").is_ok_and(|target| host == target))
 }
