@@ -27,8 +27,8 @@ fn is_native() -> bool {
 
 /// Returns the version of this system's glibc.
 fn glibc() -> Option<(u32, u32)> {
-    let told = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
-    let told = String::from_utf8(told.stdout).ok()?;
-    let (major, minor) = told.trim().strip_prefix("glibc ")?.split_once('.')?;
+    let answer = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
+    let answer = String::from_utf8(answer.stdout).ok()?;
+    let (major, minor) = answer.trim().strip_prefix("glibc ")?.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }

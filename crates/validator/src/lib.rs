@@ -1,4 +1,5 @@
-//! Checks values against JSON Schemas, and says in plain words which rules they break.
+//! Checks arguments against the JSON Schema of a tool, and says in plain words which rules they
+//! break.
 //!
 //! The validators of `jsonschema` are generic: a crate that is compiled for speed makes its own copy
 //! of all of them. So only this crate, which is compiled for size, uses the library.
@@ -18,7 +19,7 @@ const PATTERN_STEPS_MAX: usize = 100_000;
 /// Compiled size of one pattern.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// The values or forms that one text lists.
+/// The most values or forms that one text lists.
 pub const CHOICES_MAX: usize = 20;
 
 /// Characters of a pattern, a choice or a name that a text repeats.
@@ -51,7 +52,7 @@ pub enum BrokenRule<'a> {
 }
 
 impl Validator {
-    /// Compiles the schema; the error is the reason that it cannot be.
+    /// Compiles a schema, or returns the reason it cannot.
     pub fn new(schema: &Value) -> Result<Validator, String> {
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(PATTERN_STEPS_MAX)
@@ -108,7 +109,7 @@ fn member(object: &str, name: &str) -> String {
     if object.is_empty() { name } else { format!("{object}.{name}") }
 }
 
-/// Joins the items with commas: the first ones, each cut if it is long.
+/// Joins the first items with commas, and shortens long ones.
 pub fn list(items: &[impl ToString]) -> String {
     let shown: Vec<String> =
         items.iter().take(CHOICES_MAX).map(|item| shorten(&item.to_string())).collect();
@@ -116,7 +117,7 @@ pub fn list(items: &[impl ToString]) -> String {
     shown.join(", ") + more
 }
 
-/// Cuts a long text of a schema.
+/// Shortens a long text.
 pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -31,7 +31,7 @@ const WORDS_BYTES_MAX: usize = 1000;
 /// The first OpenCode whose permissions and variables were measured to isolate.
 const OPENCODE_ISOLATING: [u64; 3] = [1, 18, 0];
 
-/// The answers of the programs of this machine.
+/// Answers that programs have given.
 static ANSWERS: KnownFacts<ProgramAnswer> = KnownFacts::new();
 
 /// The places to look for a program, and the way to query it.
@@ -109,7 +109,8 @@ async fn look_closer(
         }
         Provider::OpenCode => Ok(Vec::new()),
         Provider::Codex => {
-            let answer = asker.ask(&["debug", "models"]).await;
+            // The models may change while the program does not.
+            let answer = asker.ask_anew(&["debug", "models"]).await;
             codex::tame(&answer.map_err(|error| error.to_string())?.stdout)
         }
     }
@@ -241,7 +242,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Returns the answer to a query, which the program is asked once as long as it is the same.
+    /// Answers from memory if the program has not changed since it was last asked.
     async fn ask(&self, question: &[&str]) -> Result<ProgramAnswer, AgentError> {
         ANSWERS.get(self.program, &question.join(" "), self.ask_anew(question)).await
     }

@@ -1,5 +1,5 @@
-//! Facts about programs, each kept while the program's file stays the same. To ask a program takes
-//! up to a second, and so does the hash of a large one; a run needs both before every step.
+//! Facts about programs, each kept while the program's file stays the same. Asking a
+//! program can take a second, and so can hashing a large one; a run needs both before every step.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the answers to a question that is asked four times; the program is replaced before
-    /// the third time. An answer says how many were found before it.
+    /// Asks four times, replacing the program before the third, and returns the answers. Each answer
+    /// is the number of times that the program itself has been asked.
     async fn answers(content: &str) -> Vec<u32> {
         let dir = tempfile::tempdir().unwrap();
         let (program, new) = (dir.path().join("program"), dir.path().join("new"));

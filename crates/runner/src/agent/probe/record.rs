@@ -31,7 +31,7 @@ const RECORDS_MAX: usize = 64;
 /// Tools that a result names.
 const TOOLS_MAX: usize = 50;
 
-/// The hashes of the programs of this machine, some of which have hundreds of MiB.
+/// Hashes of programs, some of which are hundreds of MiB.
 static HASHES: KnownFacts<Sha256> = KnownFacts::new();
 
 /// The result of a probe.
