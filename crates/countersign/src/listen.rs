@@ -31,6 +31,10 @@ use self::tls::Tls;
 /// The time within which the head of a request must arrive, and before it the TLS handshake.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The time after which a connection without a request is closed: later than clients close it that
+/// keep connections, most of them after 90 seconds or less. A POST that meets the closing fails.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// The maximum number of headers of a request; more get a 431 response.
 const HEADERS_MAX: usize = 100;
 
@@ -144,7 +148,7 @@ impl Listening {
         });
         let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
+            .header_read_timeout(IDLE_TIMEOUT)
             .max_headers(HEADERS_MAX)
             .max_header_size(HEAD_BYTES_MAX)
             .max_buf_size(HEAD_BYTES_MAX)

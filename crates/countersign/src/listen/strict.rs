@@ -1,12 +1,16 @@
 //! A stream of HTTP/1 requests in which every line of a head ends with CRLF. The HTTP library also
 //! takes a bare LF, which a proxy in front may read as part of a value: the two would then disagree
-//! on where a header or a request ends.
+//! on where a header or a request ends. The first head, and any that has begun, must arrive in time;
+//! the library cannot tell them from a connection that waits for its next request.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::HEAD_TIMEOUT;
 
 /// Follows a bare LF: the library rejects the head once it looks complete.
 const END: &[u8] = b"\r\n\r\n";
@@ -19,6 +23,8 @@ pub(super) struct StrictRequests<S> {
     place: Place,
     /// The rest of the end after a bare LF.
     rejected: Option<&'static [u8]>,
+    /// Runs while the rest of a head is awaited.
+    patience: Option<Pin<Box<Sleep>>>,
 }
 
 /// A place in the stream.
@@ -42,11 +48,25 @@ struct HeadLines {
     length: u64,
     is_chunked: bool,
     has_lines: bool,
+    is_first: bool,
 }
 
 impl Place {
+    /// The start of a connection.
+    fn first() -> Place {
+        Place::Head(HeadLines { is_first: true, ..HeadLines::default() })
+    }
+
     fn start() -> Place {
         Place::Head(HeadLines::default())
+    }
+
+    /// Reports whether the client owes a head, or the rest of one.
+    fn is_in_head(&self) -> bool {
+        match self {
+            Place::Head(head) => head.is_first || head.has_lines || !head.line.is_empty(),
+            _ => false,
+        }
     }
 
     /// Follows some bytes; returns the position of a bare LF.
@@ -130,7 +150,7 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
 
 impl<S> StrictRequests<S> {
     pub(super) fn new(stream: S) -> StrictRequests<S> {
-        StrictRequests { stream, place: Place::start(), rejected: None }
+        StrictRequests { stream, place: Place::first(), rejected: None, patience: None }
     }
 }
 
@@ -147,12 +167,23 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictRequests<S> {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
+            Poll::Ready(read) => read?,
+            Poll::Pending if self.place.is_in_head() => {
+                let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(HEAD_TIMEOUT)));
+                ready!(patience.as_mut().poll(cx));
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            Poll::Pending => return Poll::Pending,
+        }
         if let Some(at) = self.place.follow(&buffer.filled()[before..]) {
             // No head may hold a NUL.
             buffer.filled_mut()[before + at] = 0;
             buffer.set_filled(before + at + 1);
             self.rejected = Some(END);
+        }
+        if !self.place.is_in_head() {
+            self.patience = None;
         }
         Poll::Ready(Ok(()))
     }
@@ -190,6 +221,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StrictRequests<S> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     /// Follows the text in pieces of every size; returns the position of a bare LF.
@@ -222,6 +259,57 @@ mod tests {
             ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG\n", Some(53)),
         ] {
             assert_eq!(bare(text), expected, "{text:?}");
+        }
+    }
+
+    const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
+
+    /// Sends each piece after a pause; returns the number of bytes that were read, and the error.
+    async fn read(pieces: &[(Duration, &[u8])]) -> (usize, Option<io::ErrorKind>) {
+        let (mut theirs, ours) = tokio::io::duplex(1024);
+        let mut ours = StrictRequests::new(ours);
+        let reading = tokio::spawn(async move {
+            let (mut read, mut buffer) = (0, [0; 1024]);
+            loop {
+                match ours.read(&mut buffer).await {
+                    Ok(0) => return (read, None),
+                    Ok(more) => read += more,
+                    Err(error) => return (read, Some(error.kind())),
+                }
+            }
+        });
+        for (pause, piece) in pieces {
+            tokio::time::sleep(*pause).await;
+            // Nobody may be reading any more.
+            let _ = theirs.write_all(piece).await;
+        }
+        drop(theirs);
+        reading.await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_must_arrive_in_time_and_the_next_request_need_not() {
+        let (soon, late) = (HEAD_TIMEOUT / 3, HEAD_TIMEOUT * 2);
+        let all = REQUEST.len();
+        let (start, rest) = REQUEST.split_at(20);
+        let (head, body) = REQUEST.split_at(all - 2);
+        for (pieces, expected) in [
+            (vec![(soon, REQUEST), (late, REQUEST), (late, REQUEST)], (3 * all, None)),
+            (vec![(soon, start), (soon, rest)], (all, None)),
+            // Bodies have a limit of their own.
+            (vec![(soon, head), (late, body), (late, REQUEST)], (2 * all, None)),
+            (vec![(late, REQUEST)], (0, Some(io::ErrorKind::TimedOut))),
+            (vec![(soon, b"\r\n"), (late, REQUEST)], (2, Some(io::ErrorKind::TimedOut))),
+            (
+                vec![(soon, start), (soon, b"X"), (soon * 2, rest)],
+                (21, Some(io::ErrorKind::TimedOut)),
+            ),
+            (
+                vec![(soon, REQUEST), (late, start), (late, rest)],
+                (all + 20, Some(io::ErrorKind::TimedOut)),
+            ),
+        ] {
+            assert_eq!(read(&pieces).await, expected, "{pieces:?}");
         }
     }
 }
