@@ -23,14 +23,16 @@ pub(crate) fn finish<T>(
     db: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let done = work(db).and_then(|done| {
-        db.prepare_cached("COMMIT")?.execute([])?;
-        Ok(done)
-    });
+    let done = work(db).and_then(|done| commit(db).map(|()| done));
     if done.is_err() {
         give_up(db);
     }
     done
+}
+
+fn commit(db: &Connection) -> Result<(), StoreError> {
+    db.prepare_cached("COMMIT")?.execute([])?;
+    Ok(())
 }
 
 /// Rolls back a transaction that was begun.

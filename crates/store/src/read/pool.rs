@@ -23,17 +23,23 @@ impl Pool {
         &self,
         question: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let db = match kept {
-            Some(db) => db,
-            None => self.connect().map_err(StoreError::of_reading)?,
-        };
+        let db = self.take()?;
         let answer = question(&db).map_err(StoreError::of_reading)?;
+        self.keep(db);
+        Ok(answer)
+    }
+
+    // Compiled once, not for every query.
+    fn take(&self) -> Result<Connection, StoreError> {
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        kept.map_or_else(|| self.connect().map_err(StoreError::of_reading), Ok)
+    }
+
+    fn keep(&self, db: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < READERS_MAX {
             idle.push(db);
         }
-        Ok(answer)
     }
 
     fn connect(&self) -> Result<Connection, StoreError> {
