@@ -3,6 +3,8 @@
 //! [`KEYCHAIN_WAIT`], and none asks a person for a password: a locked keychain is an error.
 
 #[cfg(target_os = "linux")]
+mod bus;
+#[cfg(target_os = "linux")]
 mod secret_service;
 
 use std::sync::mpsc;
@@ -79,25 +81,15 @@ mod system {
     use super::{KEYCHAIN_WAIT, KeychainFault};
 
     pub(super) fn get(id: &str) -> Result<Zeroizing<String>, KeychainFault> {
-        run(async { Service::connect().await?.get(id).await })
+        Service::connect(KEYCHAIN_WAIT)?.get(id)
     }
 
     pub(super) fn set(id: &str, key: &str) -> Result<(), KeychainFault> {
-        run(async { Service::connect().await?.set(id, key).await })
+        Service::connect(KEYCHAIN_WAIT)?.set(id, key)
     }
 
     pub(super) fn remove(id: &str) -> Result<(), KeychainFault> {
-        run(async { Service::connect().await?.remove(id).await })
-    }
-
-    /// Runs a conversation; one that takes too long ends with its connection.
-    fn run<T>(
-        conversation: impl Future<Output = Result<T, KeychainFault>>,
-    ) -> Result<T, KeychainFault> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| KeychainFault::Refused(error.to_string()))?;
-        let bounded = async { tokio::time::timeout(KEYCHAIN_WAIT, conversation).await };
-        runtime.block_on(bounded).unwrap_or(Err(KeychainFault::Late))
+        Service::connect(KEYCHAIN_WAIT)?.remove(id)
     }
 }
 

@@ -1,145 +1,173 @@
 //! The Secret Service of freedesktop.org: the few requests that one key needs. Values cross the
 //! session bus as they are; a process that may read the bus may ask for the key, too.
 
-use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use zbus::{
-    Connection, DynamicType, Error, ObjectPath, OwnedObjectPath, OwnedVariant, Type, Variant, fdo,
-};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::KeychainFault;
+use super::bus::{BusFault, BusMethod, Marshalled, SessionBus, Unmarshal};
 
-const BUS_NAME: &str = "org.freedesktop.secrets";
 const SERVICE_PATH: &str = "/org/freedesktop/secrets";
 const SERVICE: &str = "org.freedesktop.Secret.Service";
 const COLLECTION: &str = "org.freedesktop.Secret.Collection";
 const ITEM: &str = "org.freedesktop.Secret.Item";
 const PROMPT: &str = "org.freedesktop.Secret.Prompt";
 
+const OPEN_SESSION: BusMethod = method(SERVICE, "OpenSession", "sv", "vo");
+const SEARCH_ITEMS: BusMethod = method(SERVICE, "SearchItems", "a{ss}", "aoao");
+const UNLOCK: BusMethod = method(SERVICE, "Unlock", "ao", "aoo");
+const READ_ALIAS: BusMethod = method(SERVICE, "ReadAlias", "s", "o");
+const CREATE_ITEM: BusMethod = method(COLLECTION, "CreateItem", "a{sv}(oayays)b", "oo");
+const GET_SECRET: BusMethod = method(ITEM, "GetSecret", "o", "(oayays)");
+const DELETE: BusMethod = method(ITEM, "Delete", "", "o");
+const DISMISS: BusMethod = method(PROMPT, "Dismiss", "", "");
+
 /// The path that stands for no object.
 const NOTHING: &str = "/";
 
+const fn method(
+    interface: &'static str,
+    name: &'static str,
+    takes: &'static str,
+    gives: &'static str,
+) -> BusMethod {
+    BusMethod { destination: "org.freedesktop.secrets", interface, name, takes, gives }
+}
+
 /// A session with the service.
 pub(super) struct Service {
-    bus: Connection,
-    session: OwnedObjectPath,
+    bus: SessionBus,
+    session: String,
 }
 
 impl Service {
-    pub(super) async fn connect() -> Result<Service, KeychainFault> {
-        let absent = |error: Error| KeychainFault::Absent(format!("no session bus: {error}"));
-        let bus = Connection::session().await.map_err(absent)?;
-        let body = ("plain", Variant::from(""));
-        let opened: (OwnedVariant, OwnedObjectPath) =
-            call(&bus, SERVICE_PATH, SERVICE, "OpenSession", &body).await?;
-        Ok(Service { bus, session: opened.1 })
+    /// Opens a session, in which everything must be answered in time.
+    pub(super) fn connect(patience: Duration) -> Result<Service, KeychainFault> {
+        let absent = |fault: BusFault| match fault {
+            BusFault::Io(error) if is_late(&error) => KeychainFault::Late,
+            fault => KeychainFault::Absent(format!("no session bus: {fault}")),
+        };
+        let bus = SessionBus::connect(patience).map_err(absent)?;
+        let mut service = Service { bus, session: String::new() };
+        let mut opened = service.call(SERVICE_PATH, &OPEN_SESSION, |body| {
+            body.text("plain");
+            body.variant("s", |value| value.text(""));
+        })?;
+        opened.text_variant()?;
+        service.session = opened.text()?;
+        Ok(service)
     }
 
-    pub(super) async fn get(&self, id: &str) -> Result<Zeroizing<String>, KeychainFault> {
-        let item = self.item(id).await?;
-        let answer: (OwnedObjectPath, Vec<u8>, Vec<u8>, String) =
-            call(&self.bus, item.as_str(), ITEM, "GetSecret", &(&self.session,)).await?;
-        let (_, _, mut value, _) = answer;
-        let key = str::from_utf8(&value).map(|key| Zeroizing::new(key.to_owned()));
-        value.zeroize();
-        key.map_err(|_| KeychainFault::NoItem)
+    pub(super) fn get(&mut self, id: &str) -> Result<Zeroizing<String>, KeychainFault> {
+        let item = self.item(id)?;
+        let session = self.session.clone();
+        let mut answer = self.call(&item, &GET_SECRET, |body| body.text(&session))?;
+        answer.structure();
+        let (_session, _parameters, value) = (answer.text()?, answer.bytes()?, answer.bytes()?);
+        let key = str::from_utf8(&value).map_err(|_| KeychainFault::NoItem)?;
+        Ok(Zeroizing::new(key.to_owned()))
     }
 
-    pub(super) async fn set(&self, id: &str, key: &str) -> Result<(), KeychainFault> {
-        let collection: OwnedObjectPath =
-            call(&self.bus, SERVICE_PATH, SERVICE, "ReadAlias", &("default",)).await?;
-        if collection.as_str() == NOTHING {
+    pub(super) fn set(&mut self, id: &str, key: &str) -> Result<(), KeychainFault> {
+        let collection =
+            self.call(SERVICE_PATH, &READ_ALIAS, |body| body.text("default"))?.text()?;
+        if collection == NOTHING {
             return Err(KeychainFault::Absent("no default keyring".to_owned()));
         }
-        self.unlock(&collection).await?;
-        let properties = HashMap::from([
-            (
-                "org.freedesktop.Secret.Item.Label",
-                Variant::from(format!("Countersign: key of the secrets {id}")),
-            ),
-            ("org.freedesktop.Secret.Item.Attributes", Variant::from(attributes(id))),
-        ]);
-        let parameters: Vec<u8> = Vec::new();
-        let secret = (&self.session, parameters, key.as_bytes(), "text/plain");
-        let body = (properties, secret, true);
-        let (_, prompt): (OwnedObjectPath, OwnedObjectPath) =
-            call(&self.bus, collection.as_str(), COLLECTION, "CreateItem", &body).await?;
-        self.without(&prompt).await
+        self.unlock(&collection)?;
+        let session = self.session.clone();
+        let mut made = self.call(&collection, &CREATE_ITEM, |body| {
+            body.map(|properties| {
+                properties.structure();
+                properties.text("org.freedesktop.Secret.Item.Label");
+                let label = format!("Countersign: key of the secrets {id}");
+                properties.variant("s", |value| value.text(&label));
+                properties.structure();
+                properties.text("org.freedesktop.Secret.Item.Attributes");
+                properties.variant("a{ss}", |value| value.texts(&attributes(id)));
+            });
+            body.structure();
+            body.text(&session);
+            body.bytes(&[]);
+            body.bytes(key.as_bytes());
+            body.text("text/plain");
+            // Replaces the one that is there.
+            body.boolean(true);
+        })?;
+        let (_item, prompt) = (made.text()?, made.text()?);
+        self.without(&prompt)
     }
 
-    pub(super) async fn remove(&self, id: &str) -> Result<(), KeychainFault> {
-        let item = self.item(id).await?;
-        let prompt: OwnedObjectPath = call(&self.bus, item.as_str(), ITEM, "Delete", &()).await?;
-        self.without(&prompt).await
+    pub(super) fn remove(&mut self, id: &str) -> Result<(), KeychainFault> {
+        let item = self.item(id)?;
+        let prompt = self.call(&item, &DELETE, |_| {})?.text()?;
+        self.without(&prompt)
     }
 
     /// Returns the unlocked item of a key.
-    async fn item(&self, id: &str) -> Result<OwnedObjectPath, KeychainFault> {
-        let found: (Vec<OwnedObjectPath>, Vec<OwnedObjectPath>) =
-            call(&self.bus, SERVICE_PATH, SERVICE, "SearchItems", &(attributes(id),)).await?;
-        let (unlocked, locked) = found;
+    fn item(&mut self, id: &str) -> Result<String, KeychainFault> {
+        let mut found =
+            self.call(SERVICE_PATH, &SEARCH_ITEMS, |body| body.texts(&attributes(id)))?;
+        let (unlocked, locked) = (found.paths()?, found.paths()?);
         if let Some(item) = unlocked.into_iter().next() {
             return Ok(item);
         }
         let item = locked.into_iter().next().ok_or(KeychainFault::NoItem)?;
-        self.unlock(&item).await?;
+        self.unlock(&item)?;
         Ok(item)
     }
 
-    async fn unlock(&self, path: &ObjectPath<'_>) -> Result<(), KeychainFault> {
-        let (_, prompt): (Vec<OwnedObjectPath>, OwnedObjectPath) =
-            call(&self.bus, SERVICE_PATH, SERVICE, "Unlock", &(vec![path],)).await?;
-        self.without(&prompt).await
+    fn unlock(&mut self, path: &str) -> Result<(), KeychainFault> {
+        let mut answer = self.call(SERVICE_PATH, &UNLOCK, |body| body.paths(&[path]))?;
+        let (_unlocked, prompt) = (answer.paths()?, answer.text()?);
+        self.without(&prompt)
     }
 
     /// Fails if the service wants to ask the person: nobody may be there to answer.
-    async fn without(&self, prompt: &OwnedObjectPath) -> Result<(), KeychainFault> {
-        if prompt.as_str() == NOTHING {
+    fn without(&mut self, prompt: &str) -> Result<(), KeychainFault> {
+        if prompt == NOTHING {
             return Ok(());
         }
-        let dismissed: Result<(), _> =
-            call(&self.bus, prompt.as_str(), PROMPT, "Dismiss", &()).await;
-        if let Err(fault) = dismissed {
+        if let Err(fault) = self.call(prompt, &DISMISS, |_| {}) {
             tracing::debug!("the keychain's question was not dismissed: {fault}");
         }
         Err(KeychainFault::Locked)
     }
+
+    fn call(
+        &mut self,
+        path: &str,
+        method: &BusMethod,
+        arguments: impl FnOnce(&mut Marshalled),
+    ) -> Result<Unmarshal, KeychainFault> {
+        Ok(self.bus.call(path, method, arguments)?)
+    }
 }
 
-fn attributes(id: &str) -> HashMap<&str, &str> {
-    HashMap::from([("application", "countersign"), ("vault", id)])
+fn attributes(id: &str) -> [(&str, &str); 2] {
+    [("application", "countersign"), ("vault", id)]
 }
 
-async fn call<Answer: DeserializeOwned + Type>(
-    bus: &Connection,
-    path: &str,
-    interface: &str,
-    method: &str,
-    body: &(impl Serialize + DynamicType),
-) -> Result<Answer, KeychainFault> {
-    let answer = bus.call_method(Some(BUS_NAME), path, Some(interface), method, body).await;
-    let answer = answer.map_err(fault)?;
-    answer.body().deserialize().map_err(fault)
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
-fn fault(error: Error) -> KeychainFault {
-    match error {
-        Error::FDO(error) => match *error {
-            fdo::Error::ServiceUnknown(_)
-            | fdo::Error::NameHasNoOwner(_)
-            | fdo::Error::SpawnServiceNotFound(_) => {
-                KeychainFault::Absent("no program offers org.freedesktop.secrets".to_owned())
-            }
-            error => KeychainFault::Refused(error.to_string()),
-        },
-        Error::MethodError(name, _, _)
-            if name.as_str() == "org.freedesktop.Secret.Error.IsLocked" =>
-        {
-            KeychainFault::Locked
+impl From<BusFault> for KeychainFault {
+    fn from(fault: BusFault) -> KeychainFault {
+        match fault {
+            BusFault::Io(error) if is_late(&error) => KeychainFault::Late,
+            BusFault::Refused { name, message } => match name.as_str() {
+                "org.freedesktop.DBus.Error.ServiceUnknown"
+                | "org.freedesktop.DBus.Error.NameHasNoOwner"
+                | "org.freedesktop.DBus.Error.Spawn.ServiceNotFound" => {
+                    KeychainFault::Absent("no program offers org.freedesktop.secrets".to_owned())
+                }
+                "org.freedesktop.Secret.Error.IsLocked" => KeychainFault::Locked,
+                _ => KeychainFault::Refused(format!("{name}: {message}")),
+            },
+            fault => KeychainFault::Refused(fault.to_string()),
         }
-        error => KeychainFault::Refused(error.to_string()),
     }
 }
