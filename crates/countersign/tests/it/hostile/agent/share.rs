@@ -85,7 +85,8 @@ async fn one_token_cannot_hold_all_connections() {
     eventually(|| async { (connection(&gate, &greedy).await.1 != "429").then_some(()) }).await;
 }
 
-#[tokio::test]
+/// The large calls are written on other threads, so that every connection sends its head in time.
+#[tokio::test(flavor = "multi_thread")]
 async fn one_token_cannot_fill_the_gate_with_calls() {
     let gate = Gate::scripted(json!([{"name": "hang", "x-do": "hang"}, {"name": "t"}])).await;
     gate.ready("s").await;
