@@ -31,8 +31,8 @@ use self::tls::Tls;
 /// The time within which the head of a request must arrive, and before it the TLS handshake.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after which a connection without a request is closed: later than clients close it that
-/// keep connections, most of them after 90 seconds or less. A POST that meets the closing fails.
+/// The time that a connection may wait for its next request. Clients that pool connections close
+/// idle ones themselves, usually within 90 seconds; a POST sent just as we close one would fail.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The maximum number of headers of a request; more get a 431 response.

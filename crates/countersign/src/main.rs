@@ -1,4 +1,5 @@
-//! The program is the library, which can be compiled while those that it needs still are.
+//! The program. All of it is in the library, which is compiled while the crates that it depends on
+//! still are.
 
 use std::process::ExitCode;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use percent_encoding::percent_decode_str;
 
 use self::message::{BusMessage, MessageKind, PREFIX_BYTES};
-pub(super) use self::message::{BusMethod, Marshalled, Unmarshal};
+pub(super) use self::message::{BusMethod, ValueReader, ValueWriter};
 
 /// The address of the bus, set by the session.
 const ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
@@ -44,6 +44,14 @@ pub(super) enum BusFault {
     Refused { name: String, message: String },
 }
 
+impl BusFault {
+    /// Reports whether the deadline has passed.
+    pub(super) fn is_late(&self) -> bool {
+        let BusFault::Io(error) = self else { return false };
+        matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
+    }
+}
+
 pub(super) struct SessionBus {
     stream: UnixStream,
     deadline: Instant,
@@ -51,7 +59,7 @@ pub(super) struct SessionBus {
 }
 
 impl SessionBus {
-    /// Connects to the bus of this session; all that is asked of it must be answered in time.
+    /// Connects to the bus of this session. All answers must arrive within `patience` from now.
     pub(super) fn connect(patience: Duration) -> Result<SessionBus, BusFault> {
         let stream = UnixStream::connect_addr(&session_address()?)?;
         let mut bus = SessionBus { stream, deadline: Instant::now() + patience, serial: 0 };
@@ -85,8 +93,8 @@ impl SessionBus {
         &mut self,
         path: &str,
         method: &BusMethod,
-        arguments: impl FnOnce(&mut Marshalled),
-    ) -> Result<Unmarshal, BusFault> {
+        arguments: impl FnOnce(&mut ValueWriter),
+    ) -> Result<ValueReader, BusFault> {
         self.serial += 1;
         self.send(&message::call(self.serial, path, method, arguments))?;
         loop {
@@ -130,7 +138,7 @@ impl SessionBus {
     }
 }
 
-fn answer(message: BusMessage, method: &BusMethod) -> Result<Unmarshal, BusFault> {
+fn answer(message: BusMessage, method: &BusMethod) -> Result<ValueReader, BusFault> {
     let BusMessage { kind, signature, error_name, mut body, .. } = message;
     match kind {
         MessageKind::Return if signature == method.gives => Ok(body),

@@ -1,13 +1,12 @@
 //! The Secret Service of freedesktop.org: the few requests that one key needs. Values cross the
 //! session bus as they are; a process that may read the bus may ask for the key, too.
 
-use std::io;
 use std::time::Duration;
 
 use zeroize::Zeroizing;
 
 use super::KeychainFault;
-use super::bus::{BusFault, BusMethod, Marshalled, SessionBus, Unmarshal};
+use super::bus::{BusFault, BusMethod, SessionBus, ValueReader, ValueWriter};
 
 const SERVICE_PATH: &str = "/org/freedesktop/secrets";
 const SERVICE: &str = "org.freedesktop.Secret.Service";
@@ -43,11 +42,13 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Opens a session, in which everything must be answered in time.
+    /// Opens a session, which must be over within `patience`.
     pub(super) fn connect(patience: Duration) -> Result<Service, KeychainFault> {
-        let absent = |fault: BusFault| match fault {
-            BusFault::Io(error) if is_late(&error) => KeychainFault::Late,
-            fault => KeychainFault::Absent(format!("no session bus: {fault}")),
+        let absent = |fault: BusFault| {
+            if fault.is_late() {
+                return KeychainFault::Late;
+            }
+            KeychainFault::Absent(format!("no session bus: {fault}"))
         };
         let bus = SessionBus::connect(patience).map_err(absent)?;
         let mut service = Service { bus, session: String::new() };
@@ -140,8 +141,8 @@ impl Service {
         &mut self,
         path: &str,
         method: &BusMethod,
-        arguments: impl FnOnce(&mut Marshalled),
-    ) -> Result<Unmarshal, KeychainFault> {
+        arguments: impl FnOnce(&mut ValueWriter),
+    ) -> Result<ValueReader, KeychainFault> {
         Ok(self.bus.call(path, method, arguments)?)
     }
 }
@@ -150,14 +151,10 @@ fn attributes(id: &str) -> [(&str, &str); 2] {
     [("application", "countersign"), ("vault", id)]
 }
 
-fn is_late(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
-}
-
 impl From<BusFault> for KeychainFault {
     fn from(fault: BusFault) -> KeychainFault {
         match fault {
-            BusFault::Io(error) if is_late(&error) => KeychainFault::Late,
+            fault if fault.is_late() => KeychainFault::Late,
             BusFault::Refused { name, message } => match name.as_str() {
                 "org.freedesktop.DBus.Error.ServiceUnknown"
                 | "org.freedesktop.DBus.Error.NameHasNoOwner"

@@ -49,11 +49,11 @@ pub(super) fn call(
     serial: u32,
     path: &str,
     method: &BusMethod,
-    arguments: impl FnOnce(&mut Marshalled),
+    arguments: impl FnOnce(&mut ValueWriter),
 ) -> Zeroizing<Vec<u8>> {
-    let mut body = Marshalled::new();
+    let mut body = ValueWriter::new();
     arguments(&mut body);
-    let mut whole = Marshalled::new();
+    let mut whole = ValueWriter::new();
     whole.bytes.extend([LITTLE_ENDIAN, CALL, 0, VERSION]);
     whole.number(length(body.bytes.len()));
     whole.number(serial);
@@ -83,13 +83,13 @@ pub(super) fn call(
 }
 
 /// Values as they are written in a message.
-pub(in super::super) struct Marshalled {
+pub(in super::super) struct ValueWriter {
     bytes: Zeroizing<Vec<u8>>,
 }
 
-impl Marshalled {
-    fn new() -> Marshalled {
-        Marshalled { bytes: Zeroizing::new(Vec::with_capacity(CALL_BYTES)) }
+impl ValueWriter {
+    fn new() -> ValueWriter {
+        ValueWriter { bytes: Zeroizing::new(Vec::with_capacity(CALL_BYTES)) }
     }
 
     fn align(&mut self, to: usize) {
@@ -144,18 +144,18 @@ impl Marshalled {
         });
     }
 
-    /// Writes a map; each entry begins with [`Marshalled::structure`].
-    pub(in super::super) fn map(&mut self, entries: impl FnOnce(&mut Marshalled)) {
+    /// Writes a map; each entry begins with [`ValueWriter::structure`].
+    pub(in super::super) fn map(&mut self, entries: impl FnOnce(&mut ValueWriter)) {
         self.list(STRUCTURE_ALIGNMENT, entries);
     }
 
     /// Writes a value together with its type.
-    pub(in super::super) fn variant(&mut self, kind: &str, value: impl FnOnce(&mut Marshalled)) {
+    pub(in super::super) fn variant(&mut self, kind: &str, value: impl FnOnce(&mut ValueWriter)) {
         self.signature(kind);
         value(self);
     }
 
-    fn list(&mut self, alignment: usize, elements: impl FnOnce(&mut Marshalled)) {
+    fn list(&mut self, alignment: usize, elements: impl FnOnce(&mut ValueWriter)) {
         self.number(0);
         let length_end = self.bytes.len();
         self.align(alignment);
@@ -186,12 +186,12 @@ pub(super) struct BusMessage {
     pub(super) error_name: String,
     /// The types of the body.
     pub(super) signature: String,
-    pub(super) body: Unmarshal,
+    pub(super) body: ValueReader,
 }
 
 /// Returns room for the message that begins with this prefix.
 pub(super) fn space(prefix: [u8; PREFIX_BYTES]) -> Result<Zeroizing<Vec<u8>>, BusFault> {
-    let mut reader = Unmarshal::new(Zeroizing::new(prefix.to_vec()))?;
+    let mut reader = ValueReader::new(Zeroizing::new(prefix.to_vec()))?;
     let body = reader.size()?;
     let _serial = reader.number()?;
     let head = (PREFIX_BYTES + reader.size()?).next_multiple_of(STRUCTURE_ALIGNMENT);
@@ -207,7 +207,7 @@ impl BusMessage {
             ERROR => MessageKind::Error,
             _ => MessageKind::Other,
         };
-        let mut reader = Unmarshal::new(whole)?;
+        let mut reader = ValueReader::new(whole)?;
         reader.at = PREFIX_BYTES - size_of::<u32>();
         let end = reader.size()? + PREFIX_BYTES;
         let (mut reply_to, mut error_name, mut signature) = (None, String::new(), String::new());
@@ -229,21 +229,21 @@ impl BusMessage {
 }
 
 /// Reads values of a message in their order.
-pub(in super::super) struct Unmarshal {
+pub(in super::super) struct ValueReader {
     bytes: Zeroizing<Vec<u8>>,
     at: usize,
     is_big_endian: bool,
 }
 
-impl Unmarshal {
+impl ValueReader {
     /// Reads a message after its first four bytes.
-    fn new(bytes: Zeroizing<Vec<u8>>) -> Result<Unmarshal, BusFault> {
+    fn new(bytes: Zeroizing<Vec<u8>>) -> Result<ValueReader, BusFault> {
         let is_big_endian = match bytes.first() {
             Some(&LITTLE_ENDIAN) => false,
             Some(&BIG_ENDIAN) => true,
             _ => return Err(BusFault::Malformed),
         };
-        Ok(Unmarshal { bytes, at: size_of::<u32>(), is_big_endian })
+        Ok(ValueReader { bytes, at: size_of::<u32>(), is_big_endian })
     }
 
     fn take(&mut self, count: usize) -> Result<&[u8], BusFault> {
