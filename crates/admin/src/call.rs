@@ -13,6 +13,7 @@ use gateway::intake;
 use gateway::span::RequestOrigin;
 use mcp::message::Raw;
 use mcp::object::ObjectMembers;
+use mcp::task;
 use provider::{
     Call, CallContext, CallOutcome, Declared, Gate, RecordState, Surface, TraceContext,
 };
@@ -61,7 +62,7 @@ pub(crate) async fn make(
     let ctx = CallContext { trace: span.trace().clone(), ..CallContext::within(timeout) };
     // The call continues if the client disconnects: it may have taken effect, and is recorded.
     let gateway = admin.gateway.clone();
-    let running = tokio::spawn(async move {
+    let running = task::spawn(async move {
         let outcome = gateway.call(call, &ctx).await;
         drop(span);
         outcome

@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use domain::{Code, Refusal};
 use gateway::operator::DecisionSource;
+use mcp::task;
 
 use crate::SOURCE_HEADER;
 use crate::answer::{Refused, RequestId};
@@ -26,7 +27,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Decider {
 pub(crate) async fn carry_out<T: Send + 'static>(
     work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refused> {
-    let done = tokio::spawn(work).await.map_err(|_| {
+    let done = task::spawn(work).await.map_err(|_| {
         Refusal::new(
             Code::ShuttingDown,
             "the gate is shutting down; check whether the change took effect",

@@ -4,6 +4,7 @@ use axum::body::{Body, Bytes};
 use domain::{Code, Refusal};
 use futures_util::stream;
 use jiff::Timestamp;
+use mcp::task;
 use serde::Deserialize;
 use serde_json::json;
 use store::StoreError;
@@ -37,7 +38,7 @@ impl Admin {
 }
 
 pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("questions do not panic")
+    task::spawn_blocking(work).await.expect("questions do not panic")
 }
 
 /// Streams a body as it is produced: `next` returns a chunk, or none at the end.

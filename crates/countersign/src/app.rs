@@ -7,6 +7,7 @@ use domain::config::Config;
 use gateway::plan::{Plan, Reach};
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
+use mcp::task;
 use store::Store;
 use tools::builtin::OffLimits;
 
@@ -107,7 +108,7 @@ pub(crate) fn know_agent(gateway: &Gateway, home: &Home, config: &Config) -> Res
 /// Makes the configured retention the rule of the home, also for processes with another config.
 pub(crate) async fn set_retention(store: &Store, config: &Config) {
     let (store, rules) = (store.clone(), config.ledger.clone());
-    let setting = tokio::task::spawn_blocking(move || store.set_retention(&rules));
+    let setting = task::spawn_blocking(move || store.set_retention(&rules));
     if let Ok(Err(error)) = setting.await {
         tracing::error!("cannot set the rules of retention, so the old ones stay: {error}");
     }

@@ -18,6 +18,7 @@ use gateway::{GateSettings, Gateway};
 use http_body_util::BodyExt;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use mcp::task;
 use serde::Serialize;
 use serde_json::Value;
 use store::Store;
@@ -99,7 +100,7 @@ impl Control {
         };
         let keys = home_of_keys(&file, &home);
         let open = move || Store::open_to_read(&file, &keys);
-        let opened = tokio::task::spawn_blocking(open).await;
+        let opened = task::spawn_blocking(open).await;
         let store = opened.map_err(lost)?.map_err(Failure::store)?;
         if db.is_none() {
             tell_abandoned(&home);
@@ -336,7 +337,7 @@ async fn send(home: &Home, request: Request<Body>) -> Result<Response, Failure> 
     let stream = UnixStream::connect(home.control_socket()).await.map_err(lost)?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-    tokio::spawn(connection);
+    task::spawn(connection);
     let response = sender.send_request(request).await.map_err(lost)?;
     Ok(response.map(Body::new))
 }
@@ -356,7 +357,7 @@ pub(crate) async fn upgrade(
 ) -> Result<Upgrade, Failure> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-    tokio::spawn(connection.with_upgrades());
+    task::spawn(connection.with_upgrades());
     let mut request = Request::get(path);
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));

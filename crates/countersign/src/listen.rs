@@ -18,6 +18,7 @@ use gateway::front::visitor::{Visitor, Visitors};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use mcp::task;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
@@ -117,7 +118,7 @@ impl Listening {
                 () = self.stop.cancelled() => return,
             };
             let service = self.clone();
-            connections.spawn(async move {
+            task::spawn_tracked(&connections, async move {
                 tokio::select! {
                     () = service.connection(stream, visitor.clone()) => {}
                     () = visitor.evicted() => {}
@@ -127,20 +128,20 @@ impl Listening {
     }
 
     async fn connection(self, stream: Box<dyn Stream>, visitor: Visitor) {
-        let stream = Unstalled::new(stream);
+        let stream: Box<dyn Stream> = Box::new(Unstalled::new(stream));
         let tls = match &self.wire {
             Wire::Local => return self.http(stream, visitor).await,
-            Wire::Plain => return self.http(StrictRequests::new(stream), visitor).await,
+            Wire::Plain => return self.http(strict(stream), visitor).await,
             Wire::Tls(tls) => tls.acceptor(),
         };
         match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.http(StrictRequests::new(stream), visitor).await,
+            Ok(Ok(stream)) => self.http(strict(Box::new(stream)), visitor).await,
             Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
             Err(_) => tracing::debug!("the TLS handshake took too long"),
         }
     }
 
-    async fn http(self, stream: impl Stream, visitor: Visitor) {
+    async fn http(self, stream: Box<dyn Stream>, visitor: Visitor) {
         let router = self.router;
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(visitor.clone());
@@ -166,4 +167,8 @@ impl Listening {
             tracing::debug!(%error, "connection failed");
         }
     }
+}
+
+fn strict(stream: Box<dyn Stream>) -> Box<dyn Stream> {
+    Box::new(StrictRequests::new(stream))
 }

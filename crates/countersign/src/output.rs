@@ -6,10 +6,12 @@ pub(crate) mod status;
 mod table;
 pub(crate) mod terminal;
 
+use std::fmt::Display;
 use std::io::Write;
 
 use domain::trust::{is_hidden, visible};
 use jiff::{Timestamp, Zoned};
+use mcp::task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,9 +30,7 @@ pub(crate) fn print<T: Serialize>(
         Format::Table => line(table(value).trim_end()),
         Format::Json => line(&pretty(value)),
         Format::Yaml => {
-            let text = serde_saphyr::to_string(value);
-            let text = text
-                .map_err(|error| Failure::system(format!("cannot format the output: {error}")))?;
+            let text = yaml(value)?;
             // YAML escapes only in double quotes. JSON, which is YAML too, has no other strings.
             if text.contains(is_hidden) {
                 line(&escaped(&indented(value), |c| format!("\\U{:08x}", u32::from(c))))
@@ -39,6 +39,14 @@ pub(crate) fn print<T: Serialize>(
             }
         }
     }
+}
+
+/// Formats YAML. The way through a JSON value spares the program a copy of the YAML code for every
+/// type.
+fn yaml(value: &impl Serialize) -> Result<String, Failure> {
+    let fault = |error: &dyn Display| Failure::system(format!("cannot format the output: {error}"));
+    let value = serde_json::to_value(value).map_err(|error| fault(&error))?;
+    serde_saphyr::to_string(&value).map_err(|error| fault(&error))
 }
 
 /// Prints a response of the gate: unchanged for programs, or as a table. Returns the parsed
@@ -137,7 +145,7 @@ pub(crate) fn note(text: &str) {
 pub(crate) async fn ask(question: &str) -> Result<Option<String>, Failure> {
     let mut stderr = std::io::stderr();
     let _ = write!(stderr, "{} ", plain(question)).and_then(|()| stderr.flush());
-    let reading = tokio::task::spawn_blocking(|| {
+    let reading = task::spawn_blocking(|| {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line))
     });

@@ -12,6 +12,7 @@ use domain::config::Config;
 use gateway::plan::Reach;
 use gateway::{GateSettings, Gateway};
 use mcp::http::guard::Guard;
+use mcp::task;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, Servers};
@@ -125,7 +126,7 @@ impl Reload {
         let place = found::place(Path::new(found::SHOWN))?;
         let place = place.to_str()?.to_owned();
         let store = self.gateway.store().clone();
-        let asking = tokio::task::spawn_blocking(move || store.state().trusted_file(&place));
+        let asking = task::spawn_blocking(move || store.state().trusted_file(&place));
         match asking.await {
             Ok(Ok(trusted)) => trusted,
             Ok(Err(_)) | Err(_) => self.trusted.clone(),

@@ -27,6 +27,7 @@ use gateway::plan::Reach;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use mcp::http::guard::Guard;
+use mcp::task;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
@@ -104,12 +105,12 @@ pub(crate) async fn run_with(
         guard,
         port: address.port(),
     };
-    serving.connections.spawn(reload.watch(serving.stop.clone()));
-    serving.connections.spawn(app.gateway.clone().watch_decisions());
-    serving.connections.spawn(app.gateway.clone().make_vectors());
+    task::spawn_tracked(&serving.connections, reload.watch(serving.stop.clone()));
+    task::spawn_tracked(&serving.connections, app.gateway.clone().watch_decisions());
+    task::spawn_tracked(&serving.connections, app.gateway.clone().make_vectors());
     let events = Events::new(app.gateway.clone());
     let taking = take_spool(&home, &app.gateway, &events, &serving.hear);
-    let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));
+    let hearing = task::spawn(events.serve(events_socket, serving.hear.clone()));
     let ready = Ready { place, home: &home, address, config: &source.config, purpose };
     ready.announce(&args.output, &sessions)?;
     let result = tokio::select! {
@@ -137,7 +138,7 @@ pub(crate) fn take_spool(
     if let Err(error) = spool.tidy(gateway.store()) {
         tracing::warn!("cannot tidy up the spool: {error}");
     }
-    tokio::spawn(spool.watch(events.clone(), stop.clone()))
+    task::spawn(spool.watch(events.clone(), stop.clone()))
 }
 
 /// Refuses an address that other machines can reach without TLS, since anybody on the way could read
@@ -225,12 +226,12 @@ impl Serving {
         behind_proxy: bool,
     ) {
         if let Wire::Tls(tls) = &wire {
-            self.connections.spawn(tls.clone().watch(self.stop.clone()));
+            task::spawn_tracked(&self.connections, tls.clone().watch(self.stop.clone()));
         }
         let router = guarded(self.routes.clone(), guard);
         let visitors = Visitors::new(behind_proxy);
         let service = Listening { router, visitors, wire, stop: self.stop.clone() };
-        self.connections.spawn(service.serve(listener, self.connections.clone()));
+        task::spawn_tracked(&self.connections, service.serve(listener, self.connections.clone()));
     }
 
     fn spawn_local(&self, listener: UnixListener) {
@@ -246,7 +247,7 @@ impl Serving {
         let router = guarded(self.routes.clone().merge(lines).merge(loans), guard);
         let visitors = Visitors::new(false);
         let service = Listening { router, visitors, wire: Wire::Local, stop: self.stop.clone() };
-        self.connections.spawn(service.serve(listener, self.connections.clone()));
+        task::spawn_tracked(&self.connections, service.serve(listener, self.connections.clone()));
     }
 
     /// Rejects new calls, gives running ones time to finish, then ends the connections.
@@ -298,7 +299,7 @@ async fn upgrade(
         return refused;
     }
     let upgrading = hyper::upgrade::on(&mut request);
-    lines.connections.clone().spawn(async move {
+    task::spawn_tracked(&lines.connections, async move {
         // It stays a connection of its token.
         let _visitor = visitor;
         if let Ok(upgraded) = upgrading.await {
@@ -346,7 +347,7 @@ async fn upgrade_to_loan(State(state): State<Loans>, mut request: Request) -> Re
         return refused;
     }
     let upgrading = hyper::upgrade::on(&mut request);
-    loans.spawn(async move {
+    task::spawn_tracked(&loans, async move {
         let _visitor = visitor;
         if let Ok(upgraded) = upgrading.await {
             let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use domain::ledger::frame::EventFrame;
 use gateway::events::Events;
+use mcp::task;
 use store::Store;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -133,7 +134,7 @@ impl Spool {
     /// Records some of the waiting events, the oldest first; returns how many files it removed.
     async fn take(&self, events: &Events, stop: &CancellationToken) -> io::Result<usize> {
         let spool = self.clone();
-        let looking = tokio::task::spawn_blocking(move || spool.look());
+        let looking = task::spawn_blocking(move || spool.look());
         let Some(found) = looking.await.map_err(io::Error::other)?? else { return Ok(0) };
         let FoundEvents { files, dropped, lock: _lock } = found;
         let mut count = 0;

@@ -21,6 +21,7 @@ use futures_util::future::BoxFuture;
 use gateway::front::{stdio, step};
 use gateway::plan::{Builtin, Plan, Reach};
 use gateway::{GateSettings, Gateway};
+use mcp::task;
 use provider::{Gate, TraceContext, Tracer};
 use runner::gate::{GateRequest, Gates, PluginGrant, StepGate};
 use serde::{Deserialize, Serialize};
@@ -398,7 +399,7 @@ impl Open {
             (self.gateway.clone(), self.caller.clone(), self.seen.clone());
         let (connections, stop) = (self.connections.clone(), self.stop.clone());
         let trace = self.trace.clone();
-        self.connections.spawn(async move {
+        task::spawn_tracked(&self.connections, async move {
             loop {
                 let accepted = tokio::select! {
                     accepted = listener.accept() => accepted,
@@ -410,7 +411,10 @@ impl Open {
                 {
                     let (reader, writer) = stream.into_split();
                     let service = step::open(&gateway, &caller, &seen, trace.clone());
-                    connections.spawn(stdio::serve(service, reader, writer, stop.clone()));
+                    task::spawn_tracked(
+                        &connections,
+                        stdio::serve(service, reader, writer, stop.clone()),
+                    );
                 }
             }
         });
@@ -422,7 +426,10 @@ impl StepGate for Open {
         let (ours, theirs) = tokio::io::duplex(CONNECTION_BYTES);
         let (reader, writer) = tokio::io::split(ours);
         let service = step::open(&self.gateway, &self.caller, &self.seen, self.trace.clone());
-        self.connections.spawn(stdio::serve(service, reader, writer, self.stop.clone()));
+        task::spawn_tracked(
+            &self.connections,
+            stdio::serve(service, reader, writer, self.stop.clone()),
+        );
         theirs
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::config::{OtlpProtocol, Telemetry as Wanted};
+use mcp::task;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{
@@ -66,7 +67,7 @@ impl Telemetry {
             return;
         };
         let flushing = move || provider.shutdown_with_timeout(FLUSH_WAIT);
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(flushing).await {
+        if let Ok(Err(error)) = task::spawn_blocking(flushing).await {
             tracing::debug!(%error, "spans were lost at shutdown");
         }
     }

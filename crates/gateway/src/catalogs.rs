@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use domain::catalog::{ListedResource, Listing, Server};
 use domain::{Caller, Catalog};
 use mcp::message::Raw;
+use mcp::task;
 use tokio::sync::watch;
 
 use crate::catalogs::own_lists::OwnLists;
@@ -125,11 +126,12 @@ impl Catalogs {
         self.changed();
         // Skips snapshots that are soon replaced, as happens while many servers start; runs off the
         // async threads.
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::time::sleep(PREPARE_AFTER).await;
-            tokio::task::spawn_blocking(move || {
+            let _ = task::spawn_blocking(move || {
                 snapshot.upgrade().map(|catalog| catalog.prepare(&Caller::admin()))
-            });
+            })
+            .await;
         });
     }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::ledger::frame::{EventFrame, FRAME_BYTES_MAX, FrameFault};
 use futures_util::FutureExt;
+use mcp::task;
 use store::{Entry, StoreError};
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -44,7 +45,7 @@ impl Events {
     pub async fn serve(self, listener: UnixListener, stop: CancellationToken) {
         let senders = TaskTracker::new();
         let room = Arc::new(Semaphore::new(EVENT_SENDERS_MAX));
-        senders.spawn(self.clone().own_up(stop.clone()));
+        task::spawn_tracked(&senders, self.clone().own_up(stop.clone()));
         loop {
             let stream = tokio::select! {
                 accepted = listener.accept() => match accepted {
@@ -64,7 +65,7 @@ impl Events {
                 continue;
             };
             let (events, stop) = (self.clone(), stop.clone());
-            senders.spawn(async move {
+            task::spawn_tracked(&senders, async move {
                 events.hear(stream, &stop).await;
                 drop(permit);
             });
@@ -72,7 +73,7 @@ impl Events {
         // Senders that connected before the end do not connect again.
         while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
             let (events, stop) = (self.clone(), stop.clone());
-            senders.spawn(async move { events.hear(stream, &stop).await });
+            task::spawn_tracked(&senders, async move { events.hear(stream, &stop).await });
         }
         senders.close();
         senders.wait().await;

@@ -35,6 +35,7 @@ use domain::{Caller, Catalog};
 use futures_util::future::join_all;
 use mcp::handshake::Welcome;
 use mcp::message::{Notification, Raw, Request};
+use mcp::task;
 use provider::{CallContext, ProviderError, ToolProvider, TraceContext, Tracer};
 use store::state::TokenRecord;
 use store::{Store, StoreError};
@@ -262,7 +263,7 @@ impl Gateway {
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.shared.store.clone();
-        let working = tokio::task::spawn_blocking(move || work(&store));
+        let working = task::spawn_blocking(move || work(&store));
         working.await.unwrap_or_else(|error| Err(StoreError::Read(error.to_string())))
     }
 
@@ -296,7 +297,7 @@ impl Gateway {
 
     fn retire(&self, upstream: Arc<Upstream>) {
         let within = self.settings().call_timeout(&upstream.spec().name);
-        self.shared.retiring.spawn(async move { upstream.retire(within).await });
+        task::spawn_tracked(&self.shared.retiring, async move { upstream.retire(within).await });
     }
 
     /// Closes the connection to a server and opens a new one; false if there is no such server.

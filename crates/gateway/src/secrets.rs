@@ -46,11 +46,16 @@ pub(crate) async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let (done, result) = oneshot::channel();
-    let working = std::thread::Builder::new().name("secrets".to_owned()).spawn(move || {
+    start_thread(Box::new(move || {
         let _ = done.send(work());
-    });
-    working.map_err(|error| format!("cannot start a thread to read secrets: {error}"))?;
+    }))?;
     result.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn start_thread(work: Box<dyn FnOnce() + Send>) -> Result<(), String> {
+    let started = std::thread::Builder::new().name("secrets".to_owned()).spawn(work);
+    started.map_err(|error| format!("cannot start a thread to read secrets: {error}"))?;
+    Ok(())
 }
 
 /// The secrets that one server may use.

@@ -15,6 +15,7 @@ use domain::tool::Source;
 use domain::trust::{self, ServerText};
 use mcp::child;
 use mcp::server::Server;
+use mcp::task;
 use provider::Connector;
 use serde_json::Value;
 use store::StoreError;
@@ -427,7 +428,7 @@ impl ServerEndpoint {
         let ServerEndpoint::Stdio(command) = self else { return Ok(()) };
         let Some(pinned) = command.pinned.clone() else { return Ok(()) };
         let (shown, command) = (command.command.clone(), command.clone());
-        let finding = tokio::task::spawn_blocking(move || ProgramFile::of(&command));
+        let finding = task::spawn_blocking(move || ProgramFile::of(&command));
         match finding.await {
             Ok(Some(found)) if found == pinned => Ok(()),
             Ok(_) | Err(_) => Err(format!(

@@ -20,6 +20,7 @@ use domain::trust::{
 use jiff::Timestamp;
 use mcp::message::{Raw, raw};
 use mcp::object::ObjectMembers;
+use mcp::task;
 use serde_json::value::RawValue;
 use store::state::{Definition, ItemChange, ServerItem};
 use store::{Store, StoreError};
@@ -150,7 +151,7 @@ impl Reviewer {
     pub(crate) async fn review(&self, offer: Offer, scope: ListScope) -> Review {
         let reviewer = self.clone();
         // Reading and indexing thousands of tools takes milliseconds.
-        let reviewing = tokio::task::spawn_blocking(move || reviewer.compare(offer, scope));
+        let reviewing = task::spawn_blocking(move || reviewer.compare(offer, scope));
         let reviewed = reviewing.await.unwrap_or_default();
         for fault in &reviewed.listing.faults {
             if self.lines.allows(&self.server) {
@@ -164,7 +165,7 @@ impl Reviewer {
     pub(crate) async fn remembered(&self) -> Review {
         let Reviewer { store, server, source, targets, .. } = self.clone();
         let plans = PlanSource { server, info: None, mapping: targets.load_full() };
-        let reading = tokio::task::spawn_blocking(move || remembered(&store, &source, &plans));
+        let reading = task::spawn_blocking(move || remembered(&store, &source, &plans));
         reading.await.unwrap_or_default()
     }
 

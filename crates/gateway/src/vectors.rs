@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::catalog::Listing;
 use domain::search::SearchQuery;
 use embed::{SearchModel, VERSION, Vector};
+use mcp::task;
 use store::{VectorFile, VectorKey};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -73,7 +74,7 @@ impl Gateway {
             return None;
         }
         let text = text[..text.floor_char_boundary(limits::VECTOR_QUERY_BYTES_MAX)].to_owned();
-        tokio::task::spawn_blocking(move || SearchModel::shipped().query(&text)).await.ok()
+        task::spawn_blocking(move || SearchModel::shipped().query(&text)).await.ok()
     }
 }
 

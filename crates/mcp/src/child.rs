@@ -14,6 +14,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use crate::limits;
+use crate::task;
 
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -137,7 +138,7 @@ pub fn spawn(
     let stdin = child.stdin.take().expect("stdin is piped");
     let errors = child.stderr.take().expect("stderr is piped");
     let tail = stderr.clone();
-    let reading = tokio::spawn(async move { tail.keep(errors).await });
+    let reading = task::spawn(async move { tail.keep(errors).await });
     let group = Group::led_by(&child, spec.supervisor);
     Ok((Process { child, group, reading }, stdout, stdin))
 }

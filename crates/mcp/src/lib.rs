@@ -62,6 +62,7 @@ pub mod peer;
 mod raw;
 pub mod server;
 pub mod sse;
+pub mod task;
 pub mod version;
 
 pub use error::ErrorObject;

@@ -18,18 +18,32 @@ use crate::limits;
 use crate::message::{BadFrame, Frame, Message, Response};
 use crate::overlong::OverlongMessage;
 use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service};
+use crate::task;
+
+/// Streams are boxed, so that a connection's code is compiled once for all kinds of them.
+type BoxReader = Box<dyn AsyncRead + Unpin + Send>;
+type BoxWriter = Box<dyn AsyncWrite + Unpin + Send>;
 
 /// Serves the other side until it closes its end or the peer is closed, then answers the requests
 /// still in flight. `started` receives the peer before the first message is read.
-pub async fn serve(
+pub fn serve(
     reader: impl AsyncRead + Unpin + Send + 'static,
     writer: impl AsyncWrite + Unpin + Send + 'static,
     service: Arc<dyn Service>,
     started: impl FnOnce(Peer),
-) {
+) -> BoxFuture<'static, ()> {
     let (peer, outgoing) = open(service);
     started(peer.clone());
-    let writing = tokio::spawn(write_lines(writer, outgoing, peer.clone()));
+    serve_peer(Box::new(reader), Box::new(writer), peer, outgoing).boxed()
+}
+
+async fn serve_peer(
+    reader: BoxReader,
+    writer: BoxWriter,
+    peer: Peer,
+    outgoing: mpsc::Receiver<OutgoingLine>,
+) {
+    let writing = task::spawn(write_lines(writer, outgoing, peer.clone()));
     let mut reader = LineReader::new(reader);
     read_lines(&mut reader, &peer, BadFrames::Answer).await;
     let _ = tokio::time::timeout(limits::DRAIN, peer.idle()).await;
@@ -44,14 +58,15 @@ pub fn connect(
     service: Arc<dyn Service>,
 ) -> Peer {
     let (peer, outgoing) = open(service);
-    tokio::spawn(write_lines(writer, outgoing, peer.clone()));
-    let receiving = peer.clone();
-    tokio::spawn(async move {
-        let mut reader = LineReader::new(reader);
-        read_lines(&mut reader, &receiving, BadFrames::PassOver).await;
-        receiving.close("the other side closed its end");
-    });
+    task::spawn(write_lines(Box::new(writer), outgoing, peer.clone()));
+    task::spawn(read_answers(Box::new(reader), peer.clone()));
     peer
+}
+
+async fn read_answers(reader: BoxReader, peer: Peer) {
+    let mut reader = LineReader::new(reader);
+    read_lines(&mut reader, &peer, BadFrames::PassOver).await;
+    peer.close("the other side closed its end");
 }
 
 fn open(service: Arc<dyn Service>) -> (Peer, mpsc::Receiver<OutgoingLine>) {
@@ -109,7 +124,7 @@ pub(crate) fn batch_line(responses: Vec<Response>) -> Vec<u8> {
 }
 
 async fn write_lines(
-    mut writer: impl AsyncWrite + Unpin,
+    mut writer: BoxWriter,
     mut outgoing: mpsc::Receiver<OutgoingLine>,
     peer: Peer,
 ) {
@@ -129,7 +144,7 @@ async fn write_lines(
 
 /// Writes a line and all others that are ready, then flushes once.
 async fn write_line(
-    writer: &mut (impl AsyncWrite + Unpin),
+    writer: &mut BoxWriter,
     outgoing: &mut mpsc::Receiver<OutgoingLine>,
     first: OutgoingLine,
 ) -> io::Result<()> {
@@ -163,11 +178,7 @@ impl BadFrames {
     }
 }
 
-async fn read_lines(
-    reader: &mut LineReader<impl AsyncRead + Unpin>,
-    peer: &Peer,
-    bad_frames: BadFrames,
-) {
+async fn read_lines(reader: &mut LineReader<BoxReader>, peer: &Peer, bad_frames: BadFrames) {
     loop {
         peer.has_room().await;
         let line = tokio::select! {

@@ -27,6 +27,7 @@ use crate::id::Id;
 use crate::limits;
 use crate::message::{BadFrame, Message, Notification, Raw, Request, Response, to_raw};
 use crate::object::ObjectMembers;
+use crate::task;
 use crate::version::Version;
 
 /// Handles the other side's requests and notifications. One per connection.
@@ -337,7 +338,7 @@ impl Peer {
             }
         }
         let core = self.core.clone();
-        self.core.tasks.spawn(async move {
+        task::spawn_tracked(&self.core.tasks, async move {
             let responses: Vec<Response> = join_all(answers).await.into_iter().flatten().collect();
             if !responses.is_empty() {
                 let _unsent = core.count_unsent(responses.iter().map(Response::size_about).sum());
@@ -605,7 +606,7 @@ impl OpenRequest<'_> {
         self.told = true;
         let params = to_raw(&json!({"requestId": self.id, "reason": reason}));
         let peer = self.peer.clone();
-        self.peer.core.tasks.spawn(async move {
+        task::spawn_tracked(&self.peer.core.tasks, async move {
             let _ = peer.notify("notifications/cancelled", Some(params)).await;
         });
     }

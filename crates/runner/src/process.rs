@@ -8,6 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use mcp::child::{Group, enter};
+use mcp::task;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
@@ -134,7 +135,7 @@ impl RunningProcess {
         let mut child = command.spawn()?;
         let group = Group::led_by(&child, supervised);
         let stderr = child.stderr.take().expect("stderr is piped");
-        let stderr = tokio::spawn(first_and_last_lines(stderr));
+        let stderr = task::spawn(first_and_last_lines(stderr));
         Ok(RunningProcess { child, group, stderr })
     }
 

@@ -29,6 +29,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::message::{Raw, to_raw};
+use mcp::task;
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 
 use self::answer::ToolAnswer;
@@ -154,7 +155,7 @@ impl Workspace {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let working = tokio::task::spawn_blocking(work);
+    let working = task::spawn_blocking(work);
     working.await.unwrap_or_else(|error| Err(Fault::said(format!("the tool failed: {error}"))))
 }
 

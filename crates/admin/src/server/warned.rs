@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Catalog;
 use domain::trust::KnownNames;
+use mcp::task;
 use store::state::ServerItem;
 
 use crate::review::{Review, known_names};
@@ -29,7 +30,7 @@ impl WarnedItems {
             return *count;
         }
         let (catalog, owned) = (catalog.clone(), server.to_owned());
-        let counting = tokio::task::spawn_blocking(move || {
+        let counting = task::spawn_blocking(move || {
             let known = known_names(&catalog);
             items.iter().filter(|item| item.listed && is_warned(item, &owned, &known)).count()
         });

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use admin::view::{ServerEntry, ServerList};
 use domain::config::{Config, Transport};
+use mcp::task;
 use runner::agent::{AgentError, InstalledAgent, Isolation, Provider, Search};
 use serde::Serialize;
 use tokio::process::Command;
@@ -290,7 +291,7 @@ async fn check_ledger(home: Home) -> Result<Vec<Finding>, Failure> {
     if home.ledger().is_err() {
         return Ok(vec![Finding::ok("ledger", "nothing has been recorded yet")]);
     }
-    let checking = tokio::task::spawn_blocking(move || ledger::check(&home));
+    let checking = task::spawn_blocking(move || ledger::check(&home));
     let checked = checking
         .await
         .map_err(|error| Failure::system(format!("the check stopped early: {error}")))?;

@@ -9,6 +9,7 @@ use domain::config;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use mcp::lines::{Line, LineReader};
+use mcp::task;
 use store::{CommitReply, Entry, EntryForm, Lender, Safety, Store, StoreError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
@@ -101,7 +102,7 @@ impl Borrower {
         let (lines, outbox) = mpsc::unbounded_channel();
         let shared = Arc::new(LoanState::default());
         let state = shared.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::select! {
                 () = write_lines(outbox, writer) => {}
                 () = state.hear(LineReader::new(reader)) => {}

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use mcp::lines::{Line, LineReader};
+use mcp::task;
 use store::{CallEnd, Entry, Safety, Store, StoreError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -66,7 +67,7 @@ impl Lending {
     fn take(&mut self, LoanRequest { number, entry }: LoanRequest) {
         let (store, answers) = (self.store.clone(), self.answers.clone());
         let Some(entry) = entry.and_then(store::EntryForm::entry) else {
-            tokio::spawn(async move {
+            task::spawn(async move {
                 store.settled().await;
                 let _ = answers.send(LoanAnswer::Settled(number));
             });
@@ -78,7 +79,7 @@ impl Lending {
             Entry::Whole(..) => {}
         }
         let commit = store.append(entry);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let _ = answers.send(match commit.await {
                 Ok(Safety::Committed) => LoanAnswer::Committed(number),
                 Ok(Safety::Queued) => LoanAnswer::Queued(number),

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
+use mcp::task;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, ResponseBodyTooLarge};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -120,7 +121,7 @@ impl Client {
         };
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         // Ends with its sender; its errors reach the caller that waits for a response.
-        tokio::spawn(connection);
+        task::spawn(connection);
         Ok(sender)
     }
 

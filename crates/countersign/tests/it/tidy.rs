@@ -164,6 +164,18 @@ fn pure_crates_do_no_io() {
     assert_none(sources.flat_map(|file| purity_faults(&file)));
 }
 
+/// Tokio compiles its task code again for every future that it is given directly.
+#[test]
+fn tasks_are_started_by_one_module() {
+    let tasks = ["tokio::spawn(", "tokio::task::spawn"];
+    let is_program = |file: &Source| {
+        let apart = ["crates/testkit", "crates/plugin-sdk", "crates/mcp/src/task.rs"];
+        !apart.iter().any(|path| file.path.starts_with(path))
+    };
+    let sources = rust_files().into_iter().filter(is_program);
+    assert_none(sources.flat_map(|file| word_faults(&file, &tasks, "instead of `mcp::task`")));
+}
+
 #[test]
 fn a_clock_in_domain_is_noticed_and_a_test_is_left_alone() {
     let file = |text: &str| Source { path: "crates/domain/src/x.rs".into(), text: text.to_owned() };
@@ -316,18 +328,20 @@ fn layer_faults(metadata: &Value) -> Vec<String> {
 }
 
 fn purity_faults(file: &Source) -> Vec<String> {
+    word_faults(file, &NOT_IN_PURE, "in a pure crate")
+}
+
+/// Finds words in code that is no test.
+fn word_faults(file: &Source, words: &[&str], fault: &str) -> Vec<String> {
     if file.is_test() {
         return Vec::new();
     }
     let code = without_tests(&code_only(&file.text));
     let found = |(index, line): (usize, &str)| {
-        let words: Vec<&str> = NOT_IN_PURE.into_iter().filter(|word| line.contains(word)).collect();
-        words.into_iter().map(move |word| (index + 1, word)).collect::<Vec<_>>()
+        let words = words.iter().filter(|word| line.contains(**word));
+        words.map(|word| format!("{}:{}: `{word}` {fault}", file.shown(), index + 1)).collect()
     };
-    let places = code.lines().enumerate().flat_map(found);
-    places
-        .map(|(line, word)| format!("{}:{line}: `{word}` in a pure crate", file.shown()))
-        .collect()
+    code.lines().enumerate().flat_map::<Vec<String>, _>(found).collect()
 }
 
 fn comment_faults(file: &Source) -> Vec<String> {

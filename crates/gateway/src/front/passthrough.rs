@@ -22,6 +22,7 @@ use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Peer, RequestContext, Service};
+use mcp::task;
 use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
 
 use crate::front::passthrough::all::MergedState;
@@ -297,7 +298,7 @@ impl Passthrough {
             let version = catalog.version(self.scope.server());
             shown.of(kind).set_first(version, || self.list_of(kind, &catalog));
         }
-        tokio::spawn(async move {
+        task::spawn(async move {
             loop {
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },

@@ -9,6 +9,7 @@ use mcp::error::{INVALID_REQUEST, OVERLOADED};
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Notification, Raw, Request};
 use mcp::peer::{Peer, RequestContext};
+use mcp::task;
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::{Gateway, limits};
@@ -165,7 +166,7 @@ impl Session {
         let caller = self.caller();
         if !catalog.is_prepared(&caller) {
             let preparing = catalog.clone();
-            let _ = tokio::task::spawn_blocking(move || preparing.prepare(&caller)).await;
+            let _ = task::spawn_blocking(move || preparing.prepare(&caller)).await;
         }
         catalog
     }
@@ -193,7 +194,7 @@ impl Session {
             return;
         }
         let (gateway, id, turn) = (self.gateway.clone(), self.id.clone(), self.roots_turn.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let _turn = turn.lock().await;
             gateway.tell_own(&id, &notification).await;
             drop(place);
@@ -209,7 +210,7 @@ impl Session {
         }
         let mut changes = gateway.tokens().changes();
         let hash = gateway.tokens().hash(&caller);
-        tokio::spawn(async move {
+        task::spawn(async move {
             while let Some(left) = hash.and_then(|hash| gateway.tokens().lasts(&hash)) {
                 tokio::select! {
                     _ = changes.changed() => {}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp::{Service, lines};
+use mcp::{Service, lines, task};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,7 @@ pub async fn serve(
     let ended = CancellationToken::new();
     let _end = ended.clone().drop_guard();
     let started = |peer: mcp::Peer| {
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => peer.close("the gate is shutting down"),
                 () = ended.cancelled() => {}

@@ -14,6 +14,7 @@ use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::object::ObjectMembers;
 use mcp::peer::{Peer, RequestContext, Service};
+use mcp::task;
 use provider::{Surface, TraceContext};
 use receipt::RiskLevel;
 use serde_json::value::RawValue;
@@ -120,7 +121,7 @@ impl StepService {
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "shutdown" => {
-                tokio::spawn(async move {
+                task::spawn(async move {
                     incoming.peer.idle().await;
                     incoming.peer.close("the client requested shutdown");
                 });

@@ -10,6 +10,7 @@ mod relay;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mcp::task;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -41,12 +42,12 @@ pub async fn serve<CR, CW, SR, SW>(
 {
     let (to_client, for_client) = mpsc::channel(WRAP_LINES_WAITING_MAX);
     let (to_server, for_server) = mpsc::channel(WRAP_LINES_WAITING_MAX);
-    let writing_client = tokio::spawn(write(client.writer, for_client));
-    let writing_server = tokio::spawn(write(server.writer, for_server));
+    let writing_client = task::spawn(write(client.writer, for_client));
+    let writing_server = task::spawn(write(server.writer, for_server));
     let place = wrapped.place.clone();
     let relay = Arc::new(Relay::new(gateway, wrapped, to_client, to_server));
     gateway.shared.registry.insert_fixed(&relay.name, calls::provider(&relay), place);
-    let from_server = tokio::spawn(relay.clone().read_server(server.reader));
+    let from_server = task::spawn(relay.clone().read_server(server.reader));
     tokio::select! {
         () = relay.clone().read_client(client.reader) => {}
         () = stop.cancelled() => {}

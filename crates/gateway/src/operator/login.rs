@@ -10,6 +10,7 @@ use domain::upstream::UpstreamState;
 use domain::{Caller, Catalog, Code, Refusal};
 use futures_util::future::join_all;
 use mcp::authorization::{CallbackParameters, DevicePoll, redirect_port};
+use mcp::task;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -156,7 +157,7 @@ impl Gateway {
         };
         self.shared.logins.report(target, LoginProgress::Pending);
         let (gateway, target) = (self.clone(), target.clone());
-        self.shared.retiring.spawn(async move {
+        task::spawn_tracked(&self.shared.retiring, async move {
             let draining = gateway.draining();
             tokio::select! {
                 () = gateway.await_device(&by, &target, login) => {}

@@ -3,6 +3,7 @@
 use domain::config::Payloads;
 use domain::json::Object;
 use domain::ledger::redaction::Redactor;
+use mcp::task;
 use receipt::Hash;
 use receipt::canonical::{CANONICAL_BYTES_MAX, Digest};
 use serde_json::value::RawValue;
@@ -65,7 +66,7 @@ pub(super) async fn response(settings: &GateSettings, result: &RawValue) -> Reco
         return read(&redactor, payloads, result.get());
     }
     let text = result.get().to_owned();
-    let reading = tokio::task::spawn_blocking(move || read(&redactor, payloads, &text));
+    let reading = task::spawn_blocking(move || read(&redactor, payloads, &text));
     reading.await.expect("reading a result does not panic")
 }
 

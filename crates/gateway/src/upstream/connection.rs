@@ -21,6 +21,7 @@ use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
 use mcp::peer::{Peer, RequestError, Service};
+use mcp::task;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -189,7 +190,7 @@ fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attac
         ServerEndpoint::Embedded(make) => {
             let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);
             let (reader, writer) = tokio::io::split(theirs);
-            let serving = tokio::spawn(make().serve(reader, writer));
+            let serving = task::spawn(make().serve(reader, writer));
             let (reader, writer) = tokio::io::split(ours);
             Ok((lines::connect(reader, writer, service), Attachment::Task(serving)))
         }

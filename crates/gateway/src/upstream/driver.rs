@@ -12,6 +12,7 @@ use domain::upstream::{Effect, UpstreamEvent, UpstreamFailure, UpstreamMachine, 
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::raw;
+use mcp::task;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -137,7 +138,7 @@ impl Driver {
 
     pub(super) fn spawn(mut self, receiver: mpsc::Receiver<DriverCommand>) -> JoinHandle<()> {
         self.publish();
-        tokio::spawn(self.run(receiver))
+        task::spawn(self.run(receiver))
     }
 
     async fn run(mut self, mut receiver: mpsc::Receiver<DriverCommand>) {
@@ -263,7 +264,7 @@ impl Driver {
         let (secrets, stderr) = (self.wiring.secrets.clone(), self.wiring.stderr.clone());
         let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
-        self.attempt = Some(tokio::spawn(async move {
+        self.attempt = Some(task::spawn(async move {
             let sign_in = match &sign_ins {
                 Some(sign_ins) => Some(sign_ins.lister().await),
                 None => None,
@@ -303,7 +304,7 @@ impl Driver {
         let timeout = self.settings().connect_timeout;
         self.relisting = self.link.as_ref().map(|link| {
             let handle = link.handle();
-            tokio::spawn(async move { handle.list(timeout).await })
+            task::spawn(async move { handle.list(timeout).await })
         });
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use mcp::message::{Notification, to_raw};
 use mcp::object::ObjectMembers;
 use mcp::peer::{Ask, Peer};
+use mcp::task;
 use provider::AskClient;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -224,7 +225,7 @@ impl Wishes {
         if requests.is_empty() {
             return;
         }
-        tokio::spawn(async move {
+        task::spawn(async move {
             for (method, params) in requests {
                 let asked = peer.request(Ask::new(method, Some(to_raw(&params)), timeout)).await;
                 if let Err(error) = asked {
@@ -268,7 +269,7 @@ impl ClientQueue {
     pub(super) fn new(server: &Arc<str>, client: Arc<dyn AskClient>) -> ClientQueue {
         let (waiting, mut next) = mpsc::channel(limits::NOTICES_WAITING_MAX);
         let server = server.clone();
-        let sending = tokio::spawn(async move {
+        let sending = task::spawn(async move {
             while let Some(notification) = next.recv().await {
                 client.tell(&server, notification).await;
             }

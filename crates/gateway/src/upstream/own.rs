@@ -15,6 +15,7 @@ use domain::upstream::UpstreamFailure;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
 use mcp::object::ObjectMembers;
+use mcp::task;
 use provider::{CallContext, ProviderError};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -176,7 +177,7 @@ impl OwnConnections {
         };
         keeper.publish(tools).await;
         self.around.listeners.wishes_of(session).ask(connection.peer.clone(), timeout);
-        let keeping = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
+        let keeping = AbortOnDropHandle::new(task::spawn(keeper.keep()));
         Ok(OpenConnection { connection, _keeping: keeping })
     }
 

@@ -24,6 +24,7 @@ use crate::message::{Frame, Message, Notification, Request, Response};
 use crate::peer::{
     ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, Trace, WeakPeer,
 };
+use crate::task;
 use crate::version::Version;
 
 /// A server's URL, and the headers it requires. The values are treated as secrets.
@@ -94,7 +95,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
     let peer = Peer::new(outbox.clone(), service);
     let _ = outbox.peer.set(peer.downgrade());
     let (closing, version) = (peer.closing(), outbox.version.clone());
-    tokio::spawn(async move {
+    task::spawn(async move {
         closing.cancelled().await;
         wire.end_session(version.get().copied()).await;
     });
@@ -304,7 +305,7 @@ impl PostOutbox {
         }
         let (wire, weak, closing) = (self.wire.clone(), peer.downgrade(), peer.closing());
         let (version, is_listening) = (self.version(peer), self.is_listening.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::select! {
                 () = closing.cancelled() => {}
                 failure = listen(&wire, &weak, version) => {

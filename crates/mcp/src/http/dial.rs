@@ -24,6 +24,7 @@ use url::Url;
 
 use super::address::{AddressRule, is_local};
 use crate::limits;
+use crate::task;
 
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream for T {}
@@ -164,7 +165,7 @@ async fn tunnel(
     let host = server.host().unwrap_or_default();
     let target = format!("{host}:{}", server.port_u16().unwrap_or(443));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let _connection = AbortOnDropHandle::new(tokio::spawn(connection.with_upgrades()));
+    let _connection = AbortOnDropHandle::new(task::spawn(connection.with_upgrades()));
     let mut request = Request::connect(&target).header(HOST, &target);
     if let Some(authorization) = authorization {
         request = request.header(PROXY_AUTHORIZATION, authorization);

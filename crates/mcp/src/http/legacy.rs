@@ -20,6 +20,7 @@ use crate::message::{Message, Response};
 use crate::peer::{
     ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, Trace, WeakPeer,
 };
+use crate::task;
 
 /// The event that names the address.
 const ENDPOINT: &str = "endpoint";
@@ -33,7 +34,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
     let peer = Peer::new(outbox.clone(), service);
     let _ = outbox.peer.set(peer.downgrade());
     let (weak, closing) = (peer.downgrade(), peer.closing());
-    tokio::spawn(async move {
+    task::spawn(async move {
         tokio::select! {
             () = closing.cancelled() => {}
             ended = listen(&stream, endpoint, &named, &weak) => {

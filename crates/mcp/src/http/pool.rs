@@ -7,17 +7,19 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::Full;
 use hyper::Request;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
-use super::dial::{ByteStream, Dial, DialFault};
+use super::dial::{Dial, DialFault};
 use crate::limits;
 use crate::peer::lock;
 
@@ -35,12 +37,12 @@ struct IdleLinks {
 }
 
 type HttpRequest = Request<Full<Bytes>>;
-type HttpConnection = Connection<TokioIo<Box<dyn ByteStream>>, Full<Bytes>>;
 
 struct PooledLink {
     sender: SendRequest<Full<Bytes>>,
-    /// `None` once it has ended.
-    connection: Option<HttpConnection>,
+    /// `None` once it has ended. Boxed, as `send` is, so that the code of a connection is compiled
+    /// here and not again in every crate that sends.
+    connection: Option<BoxFuture<'static, hyper::Result<()>>>,
 }
 
 impl Pool {
@@ -50,7 +52,14 @@ impl Pool {
 
     /// Sends a message. A kept connection that turns out to be dead before it has taken the message
     /// is replaced; a message that was sent is never sent again.
-    pub(super) async fn send(
+    pub(super) fn send(
+        self: &Arc<Self>,
+        message: HttpRequest,
+    ) -> BoxFuture<'_, Result<PooledResponse, DialFault>> {
+        self.exchange(message).boxed()
+    }
+
+    async fn exchange(
         self: &Arc<Self>,
         mut message: HttpRequest,
     ) -> Result<PooledResponse, DialFault> {
@@ -64,7 +73,7 @@ impl Pool {
             }
         }
         let (sender, connection) = handshake(TokioIo::new(self.dial.open().await?)).await?;
-        let mut link = Box::new(PooledLink { sender, connection: Some(connection) });
+        let mut link = Box::new(PooledLink { sender, connection: Some(connection.boxed()) });
         let response = link.exchange(message).await.map_err(TrySendError::into_error)?;
         Ok(self.response(response, link))
     }
@@ -97,7 +106,7 @@ impl Pool {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             idle.is_swept = true;
-            runtime.spawn(sweep(Arc::downgrade(self)));
+            runtime.spawn(sweep(Arc::downgrade(self)).boxed());
         }
     }
 
@@ -144,9 +153,9 @@ impl PooledLink {
     }
 }
 
-fn advance<C: Future + Unpin>(connection: &mut Option<C>, cx: &mut Context<'_>) {
+fn advance(connection: &mut Option<BoxFuture<'_, hyper::Result<()>>>, cx: &mut Context<'_>) {
     if let Some(running) = connection
-        && Pin::new(running).poll(cx).is_ready()
+        && running.poll_unpin(cx).is_ready()
     {
         // The error is reported to whichever task waits for a response.
         *connection = None;

@@ -23,6 +23,7 @@ use crate::id::Id;
 use crate::limits;
 use crate::message::{Frame, Message, Request};
 use crate::peer::{Service, lock};
+use crate::task;
 
 /// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,7 +203,7 @@ impl Sessions {
     fn forget_when_closed(&self, opening: &SessionOpening<'_>) {
         let (shared, id) = (Arc::downgrade(&self.shared), opening.id.clone());
         let closing = opening.session.peer.closing();
-        tokio::spawn(async move {
+        task::spawn(async move {
             closing.cancelled().await;
             if let Some(shared) = shared.upgrade() {
                 Sessions { shared }.remove(&id, "the session has ended");

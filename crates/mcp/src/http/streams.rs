@@ -16,6 +16,7 @@ use crate::id::Id;
 use crate::limits;
 use crate::message::{Message, Response};
 use crate::peer::{ConnectionClosed, MessageRoute, Outbox, lock};
+use crate::task;
 
 /// An HTTP client waits for a response even to a cancelled request; the code is that of LSP.
 const REQUEST_CANCELLED: i64 = -32800;
@@ -300,7 +301,7 @@ impl Streams {
     /// Forgets what is kept when its time is over, so that a session without requests frees it too.
     fn expire(&self, mut at: Instant) {
         let this = self.this.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             loop {
                 tokio::time::sleep_until(at).await;
                 let Some(streams) = this.upgrade() else { return };

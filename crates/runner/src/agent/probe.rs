@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use mcp::server::Server;
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
@@ -212,7 +213,7 @@ impl Probe {
             let mut clients = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (reader, writer) = stream.into_split();
-                clients.spawn(server().serve(reader, writer));
+                clients.spawn(server().serve(reader, writer).boxed());
             }
         });
         Ok(serving)

@@ -12,6 +12,7 @@ use std::time::Duration;
 use domain::config::is_withheld;
 use mcp::child::{Group, enter};
 use mcp::limits::{CHILD_GRACE, CHILD_LAST_STEP};
+use mcp::task;
 use provider::CallContext;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -213,7 +214,7 @@ impl RunningCommand {
         let feeding = child.stdin.take().map(|mut stdin| {
             let command = command.to_owned();
             // A shell that ends early does not read all of it.
-            tokio::spawn(async move { drop(stdin.write_all(command.as_bytes()).await) })
+            task::spawn(async move { drop(stdin.write_all(command.as_bytes()).await) })
         });
         Ok(RunningCommand {
             child,
@@ -245,7 +246,7 @@ impl Drop for RunningCommand {
 impl CollectedOutput {
     fn start(pipe: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> CollectedOutput {
         let output = Arc::new(Mutex::new(CommandOutput::new(bytes_max)));
-        let reading = tokio::spawn(collect(pipe, output.clone()));
+        let reading = task::spawn(collect(pipe, output.clone()));
         CollectedOutput { output, reading }
     }
 

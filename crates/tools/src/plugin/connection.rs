@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
 use mcp::object::ObjectMembers;
+use mcp::task;
 use plugin_sdk::protocol::{ExecuteRequest, OperationSchema};
 use provider::{
     Call, CallContext, Connector, ProviderConnection, ProviderError, Reply, ToolProvider,
@@ -158,7 +159,7 @@ impl PluginSession {
         let (give_up, given_up) = mpsc::channel(1);
         let end = CancellationToken::new();
         let keeper = TaskTracker::new();
-        keeper.spawn(keep(running, host.clone(), end.clone(), given_up, tell));
+        task::spawn_tracked(&keeper, keep(running, host.clone(), end.clone(), given_up, tell));
         keeper.close();
         let _ended_by_drop = end.clone().drop_guard();
         PluginSession { name, host, gone, give_up, end, _ended_by_drop, keeper }
@@ -187,7 +188,7 @@ impl PluginSession {
             };
             let _ = give_up.try_send(reason);
         };
-        self.keeper.spawn(asking);
+        task::spawn_tracked(&self.keeper, asking);
     }
 }
 
@@ -202,8 +203,8 @@ async fn keep(
     let PluginProcess { mut process, stdout, stdin, folder, heard, .. } = running;
     let mut listening = JoinSet::new();
     let printed = heard.clone();
-    listening.spawn(async move { printed.keep(stdout).await });
-    listening.spawn(host.clone().listen(heard.clone()));
+    listening.spawn(async move { printed.keep(stdout).await }.boxed());
+    listening.spawn(host.clone().listen(heard.clone()).boxed());
     let reason = tokio::select! {
         () = process.ended() => Some("the process exited".to_owned()),
         // A plugin that has just died fails the health check before its exit is noticed.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::config::{ConfigTemplate, Environment, Withheld};
 use domain::upstream::UpstreamFailure;
 use mcp::child::{self, Process, Spec, StderrTail, next_line};
+use mcp::task;
 use plugin_sdk::handshake::{
     COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, HandshakeLine, PROTOCOL_VERSION, PROTOCOL_VERSIONS,
     SOCKET_DIR,
@@ -47,7 +48,7 @@ impl PluginProcess {
         heard: StderrTail,
     ) -> Result<PluginProcess, String> {
         let (copied, options) = (found.clone(), start.clone());
-        let prepared = tokio::task::spawn_blocking(move || prepare(&copied, &options)).await;
+        let prepared = task::spawn_blocking(move || prepare(&copied, &options)).await;
         let Prepared { folder, program, environment } =
             prepared.map_err(|error| error.to_string())??;
         let Environment { variables, withheld } = environment;

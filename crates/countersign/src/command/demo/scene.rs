@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gateway::Gateway;
 use jiff::Timestamp;
+use mcp::task;
 use store::read::{Page, RecordFilter};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
@@ -129,6 +130,6 @@ async fn kept<T: Send + 'static>(
     work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Failure> {
     let store = store.clone();
-    let done = tokio::task::spawn_blocking(move || work(&store)).await;
+    let done = task::spawn_blocking(move || work(&store)).await;
     done.map_err(|error| Failure::system(error.to_string()))?.map_err(Failure::store)
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::thread;
 
+use mcp::task;
 use receipt::audit::{Audit, AuditDetail, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use serde::Serialize;
@@ -63,7 +64,7 @@ pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure
         let words = format!("the home '{}' does not exist", home.path().display());
         return Err(Failure::not_checked(words));
     }
-    let checking = tokio::task::spawn_blocking(move || check(&home));
+    let checking = task::spawn_blocking(move || check(&home));
     let report = checking
         .await
         .map_err(|error| Failure::system(format!("the check stopped early: {error}")))?;

@@ -1,6 +1,7 @@
 //! `countersign ledger repair`: asks for confirmation, repairs the ledger if no gate is running, and
 //! prints each step.
 
+use mcp::task;
 use store::survey::{self, Survey};
 
 use crate::cli::Locations;
@@ -52,6 +53,6 @@ async fn confirm() -> Result<(), Failure> {
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let ended = tokio::task::spawn_blocking(work).await;
+    let ended = task::spawn_blocking(work).await;
     ended.map_err(|error| Failure::system(format!("the repair stopped early: {error}")))
 }

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use admin::view::{ChainReport, LedgerReport};
+use mcp::task;
 use receipt::PublicKey;
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
@@ -337,6 +338,6 @@ fn unchecked(failure: Failure) -> Failure {
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let ended = tokio::task::spawn_blocking(work).await;
+    let ended = task::spawn_blocking(work).await;
     ended.map_err(|error| Failure::system(format!("verification stopped early: {error}")))?
 }

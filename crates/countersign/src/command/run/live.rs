@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mcp::task;
 use runner::surroundings::SessionList;
 use store::Store;
 use store::read::LedgerChange;
@@ -67,7 +68,7 @@ impl Live {
             waiting: waiting.clone(),
             start: Instant::now(),
         };
-        let showing = tokio::spawn(showing.run(news));
+        let showing = task::spawn(showing.run(news));
         let (news, showing) = (Mutex::new(Some(sender)), Mutex::new(Some(showing)));
         Live { news, waiting, sessions, showing }
     }
@@ -190,7 +191,7 @@ struct Tail {
 impl Tail {
     async fn begin(&mut self) {
         let reader = self.store.read().clone();
-        let latest = tokio::task::spawn_blocking(move || reader.latest_change());
+        let latest = task::spawn_blocking(move || reader.latest_change());
         self.last = latest.await.ok().and_then(Result::ok);
     }
 
@@ -200,8 +201,7 @@ impl Tail {
         let mut seen = Vec::new();
         while let Some(last) = self.last {
             let reader = self.store.read().clone();
-            let found =
-                tokio::task::spawn_blocking(move || reader.changes_after(last, CHANGES_MAX));
+            let found = task::spawn_blocking(move || reader.changes_after(last, CHANGES_MAX));
             let Ok(Ok(found)) = found.await else { break };
             self.last = found.last().map_or(self.last, |(newest, _)| Some(*newest));
             let is_all = found.len() < CHANGES_MAX;

@@ -6,12 +6,15 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::ledger::redaction::Redactor;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use mcp::task;
 use runner::agent::AgentEvent;
 use runner::surroundings::{SessionList, Watch};
 use store::run::{RunEnd, RunRecord, RunSource, StateOutcome, StepRecord, StepText};
 use store::{Store, StoreError};
-use tokio::task::JoinHandle;
+use tokio::task::JoinError;
 use workflow::StepOutcome;
 
 use super::live::Live;
@@ -25,7 +28,7 @@ const TEXTS_MAX: u32 = 200;
 
 pub(super) struct Recorder {
     inner: Arc<Inner>,
-    writing: JoinHandle<()>,
+    writing: BoxFuture<'static, Result<(), JoinError>>,
 }
 
 type Write = Box<dyn FnOnce(&Store, &Redactor) -> Result<(), StoreError> + Send>;
@@ -73,7 +76,7 @@ impl Recorder {
         show: impl FnOnce(Writes) -> Live,
     ) -> Recorder {
         let (sender, writes) = mpsc::channel::<Write>();
-        let writing = tokio::task::spawn_blocking(move || {
+        let writing = task::spawn_blocking(move || {
             for write in writes {
                 if let Err(error) = write(&store, &redactor) {
                     tracing::warn!("cannot record the progress of the run: {error}");
@@ -84,7 +87,7 @@ impl Recorder {
         let live = show(writes.clone());
         let (steps, texts) = (Mutex::default(), Mutex::default());
         let inner = Inner { writes, steps, texts, live, source };
-        Recorder { inner: Arc::new(inner), writing }
+        Recorder { inner: Arc::new(inner), writing: writing.boxed() }
     }
 
     pub(super) fn watch(&self) -> Arc<dyn Watch> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use domain::Code;
 use domain::config::Config;
+use mcp::task;
 use receipt::Hash;
 use serde_json::Value;
 use store::run::{RunRecord, RunSource, RunStatus, StateOutcome, StepRecord, StepStatus};
@@ -40,7 +41,7 @@ impl EarlierRun {
         home.must_exist()?;
         let store = loan::store(home, &config.ledger).await?;
         let (reading, asked) = (store.clone(), id.to_ascii_lowercase());
-        let found = tokio::task::spawn_blocking(move || find(&reading, &asked)).await;
+        let found = task::spawn_blocking(move || find(&reading, &asked)).await;
         let _ = store.close().await;
         let found = found
             .map_err(|error| Failure::system(format!("cannot read the run: {error}")))?

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Read, Stdin, Write};
 
+use mcp::task;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 use store::vault::{SECRET_BYTES_MAX, Secret};
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,7 +25,7 @@ pub(super) async fn read(name: &str) -> Result<Secret, Failure> {
         None
     };
     let is_line = hidden.is_some();
-    let reading = tokio::task::spawn_blocking(move || typed_or_piped(is_line));
+    let reading = task::spawn_blocking(move || typed_or_piped(is_line));
     let text = tokio::select! {
         text = reading => text,
         _ = interrupted.recv() => {

@@ -14,6 +14,7 @@ use axum::response::Html;
 use axum::routing::get;
 use gateway::plan::Reach;
 use mcp::authorization::{CallbackParameters, redirect_port};
+use mcp::task;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -91,7 +92,7 @@ async fn in_browser(control: &Control, args: &Login) -> Result<ServerEntry, Fail
     let router = Router::new().route("/callback", get(take)).with_state(bring.clone());
     let serving = axum::serve(listener, router);
     let serving =
-        tokio::spawn(serving.with_graceful_shutdown(ended.clone().cancelled_owned()).into_future());
+        task::spawn(serving.with_graceful_shutdown(ended.clone().cancelled_owned()).into_future());
     note(&format!("Open this address in a browser to sign in:\n{address}"));
     if args.no_browser {
         note("If the browser runs on another machine, paste the address that it ends at here:");

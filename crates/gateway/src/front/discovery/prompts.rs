@@ -9,6 +9,7 @@ use domain::{Caller, Catalog};
 use mcp::message::{Raw, raw};
 use mcp::object::ObjectMembers;
 use mcp::peer::Peer;
+use mcp::task;
 use serde_json::value::RawValue;
 
 use crate::front::session::Session;
@@ -55,7 +56,7 @@ impl ShownPrompts {
 /// Notifies the client when its list of prompts changes.
 pub(super) fn watch(session: &Arc<Session>, shown: &Arc<ShownPrompts>, peer: Peer) {
     let (session, shown) = (Arc::downgrade(session), shown.clone());
-    tokio::spawn(async move {
+    task::spawn(async move {
         let Some(mut changes) = session.upgrade().map(|session| session.gateway.changes()) else {
             return;
         };

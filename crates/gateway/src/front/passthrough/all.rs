@@ -14,6 +14,7 @@ use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
 use mcp::object::quote;
 use mcp::peer::{Peer, RequestContext};
+use mcp::task;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -162,7 +163,7 @@ impl Passthrough {
         if let Some(view) = self.this.upgrade().filter(|_| !servers.is_empty()) {
             let peer = peer.clone();
             opening.send_modify(|count| *count += 1);
-            tokio::spawn(async move {
+            task::spawn(async move {
                 let surface = view.door.surface();
                 let opened = servers.iter().map(|name| view.session.open_own(name, surface, &peer));
                 join_all(opened).await;
@@ -318,7 +319,7 @@ impl Passthrough {
             return rewrite(message);
         }
         let kept = message.clone();
-        tokio::task::spawn_blocking(move || rewrite(message)).await.unwrap_or(kept)
+        task::spawn_blocking(move || rewrite(message)).await.unwrap_or(kept)
     }
 
     /// Passes the level on to every server that logs; one that fails does not affect the others.
@@ -374,7 +375,7 @@ impl Passthrough {
             let asked = self.requested(known(&request.method), &server, &parsed);
             let (Ok(asked), Some(view)) = (asked, self.this.upgrade()) else { continue };
             let peer = peer.clone();
-            tokio::spawn(async move { view.session.relay_notification(asked, parsed, peer).await });
+            task::spawn(async move { view.session.relay_notification(asked, parsed, peer).await });
         }
     }
 

@@ -11,6 +11,7 @@ use domain::{Code, policy};
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext};
+use mcp::task;
 use mcp::version::Version;
 use provider::{CallOutcome, Declared, ProviderError};
 
@@ -237,6 +238,6 @@ impl Passthrough {
         let asked =
             parsed.and_then(|parsed| Ok((self.requested(method, server, &parsed)?, parsed)));
         let (Ok((asked, parsed)), Some(view)) = (asked, self.this.upgrade()) else { return };
-        tokio::spawn(async move { view.session.relay_notification(asked, parsed, peer).await });
+        task::spawn(async move { view.session.relay_notification(asked, parsed, peer).await });
     }
 }

@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use mcp::error::INVALID_REQUEST;
 use mcp::message::{BadFrame, Notification, Raw, Request, Response, raw};
 use mcp::object::ObjectMembers;
+use mcp::task;
 use mcp::{ErrorObject, Id};
 use provider::{
     Call, CallContext, CallOutcome, Declared, Gate, ProviderError, RecordState, Reply, Surface,
@@ -44,7 +45,7 @@ impl Relay {
         })?;
         let relay = self.clone();
         let forwarded = ForwardedCall { line, answer: answered };
-        self.running.spawn(async move {
+        task::spawn_tracked(&self.running, async move {
             let id = request.id.clone();
             match relay.call((method, request), forwarded, cancel, &raw_answer).await {
                 Some(line) => relay.respond(&id, line).await,
@@ -62,7 +63,7 @@ impl Relay {
     /// Passes a notification of the client's own on, as a call without a response.
     pub(super) fn start_notification(self: &Arc<Self>, notification: Notification, line: Bytes) {
         let relay = self.clone();
-        self.running.spawn(async move {
+        task::spawn_tracked(&self.running, async move {
             let Notification { method, params } = notification;
             let parsed = ToolRequest::of_method(&method, params.as_deref());
             let prepared = match parsed {

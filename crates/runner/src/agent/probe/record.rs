@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use mcp::task;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -50,7 +51,7 @@ pub(super) enum Finding {
 pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
     let (program, folder) = (installed.program(), enforced(installed.provider()));
     let mut hash = HASHES.get(program, "", hash_of(program.to_owned())).await?;
-    let hashing = tokio::task::spawn_blocking(move || {
+    let hashing = task::spawn_blocking(move || {
         add_folder(&mut hash, Path::new(folder), ENFORCED_DEPTH_MAX)?;
         Ok::<_, std::io::Error>(hash)
     });
@@ -63,7 +64,7 @@ pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
 }
 
 async fn hash_of(program: PathBuf) -> std::io::Result<Sha256> {
-    let hashing = tokio::task::spawn_blocking(move || {
+    let hashing = task::spawn_blocking(move || {
         let mut hash = Sha256::new();
         let mut file = File::open(program)?;
         let mut buffer = vec![0; 1024 * 1024];

@@ -41,13 +41,15 @@ fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
         let unreadable = |error| {
             StoreError::Corrupt(format!("journal entry {entry}: {}", domain::json::explain(&error)))
         };
-        let started = started.map(|text| serde_json::from_str::<CallStart>(&text)).transpose();
-        let mut started = started.map_err(unreadable)?;
+        // From bytes, as the lines of the journal are read: another source would be another copy of
+        // the code that reads them.
+        let started = started.map(|text| serde_json::from_slice::<CallStart>(text.as_bytes()));
+        let mut started = started.transpose().map_err(unreadable)?;
         if let Some(started) = &mut started {
             started.arguments.kept = arguments;
         }
-        let ended = ended.map(|text| serde_json::from_str::<CallEnd>(&text)).transpose();
-        let mut ended = ended.map_err(unreadable)?;
+        let ended = ended.map(|text| serde_json::from_slice::<CallEnd>(text.as_bytes()));
+        let mut ended = ended.transpose().map_err(unreadable)?;
         if let Some(ended) = &mut ended {
             ended.response.kept = response;
         }
