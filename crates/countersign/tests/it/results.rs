@@ -124,10 +124,12 @@ async fn a_call_that_takes_too_long_ends_with_its_code() {
     let servers = |dir: &std::path::Path| {
         let mut server =
             scripted(dir, "s", &json!([{"name": "hang", "x-do": "hang"}, {"name": "echo"}]));
-        server["call_timeout"] = "200ms".into();
+        server["call_timeout"] = "1s".into();
         json!({"s": server})
     };
     let gate = Gate::start(servers, json!({})).await;
+    // Otherwise the call could spend its time waiting for the server to start.
+    gate.ready("s").await;
     for (door, client) in both(&gate).await {
         let result = client.call("call_tool_write", write("hang", json!({}))).await;
         assert_eq!(testkit::client::refusal(&result)["code"], "TIMEOUT", "{door}");
