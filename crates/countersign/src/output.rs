@@ -41,8 +41,7 @@ pub(crate) fn print<T: Serialize>(
     }
 }
 
-/// Formats YAML. The way through a JSON value spares the program a copy of the YAML code for every
-/// type.
+/// Formats YAML. Going through a JSON value avoids a copy of the YAML code for every type.
 fn yaml(value: &impl Serialize) -> Result<String, Failure> {
     let fault = |error: &dyn Display| Failure::system(format!("cannot format the output: {error}"));
     let value = serde_json::to_value(value).map_err(|error| fault(&error))?;

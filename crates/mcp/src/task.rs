@@ -5,17 +5,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::task::TaskTracker;
 
 /// Starts a task. It runs on if the handle is dropped.
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-    spawn_boxed(future.boxed())
-}
-
-fn spawn_boxed<T: Send + 'static>(future: BoxFuture<'static, T>) -> JoinHandle<T> {
-    tokio::spawn(future)
+    tokio::spawn(future.boxed())
 }
 
 /// Starts a task that `tracker` waits for.
@@ -23,8 +18,8 @@ pub fn spawn_tracked(tracker: &TaskTracker, future: impl Future<Output = ()> + S
     tracker.spawn(future.boxed());
 }
 
-/// Starts work that blocks its thread, on a thread for such work, and returns its value. The work
-/// is done even if nobody waits for it.
+/// Starts work that blocks, on a thread meant for that. The future returns the work's value; the
+/// work is done even if nobody awaits it.
 pub fn spawn_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, JoinError>> + Send + 'static {

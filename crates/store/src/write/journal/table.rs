@@ -41,8 +41,8 @@ fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
         let unreadable = |error| {
             StoreError::Corrupt(format!("journal entry {entry}: {}", domain::json::explain(&error)))
         };
-        // From bytes, as the lines of the journal are read: another source would be another copy of
-        // the code that reads them.
+        // Parsed from bytes, as the lines of the journal are: parsing a string would need a second
+        // copy of the parser.
         let started = started.map(|text| serde_json::from_slice::<CallStart>(text.as_bytes()));
         let mut started = started.transpose().map_err(unreadable)?;
         if let Some(started) = &mut started {
