@@ -103,8 +103,29 @@ export async function signIn(page) {
   await page.locator('nav[aria-label="Views"]').waitFor();
 }
 
+// Returns when the page has followed: until then it shows, and answers for, the place before.
 export async function goTo(page, place) {
-  await page.evaluate((hash) => { location.hash = hash; }, place);
+  await page.evaluate(async (hash) => {
+    if (location.hash === hash) return;
+    const followed = new Promise((then) => addEventListener('hashchange', then, { once: true }));
+    location.hash = hash;
+    await followed;
+    await new Promise(requestAnimationFrame);
+  }, place);
+}
+
+// Points at something until the page shows that it noticed: it may still move while it is drawn.
+export async function pointAt(page, there, noticed) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    await page.mouse.move(0, 0);
+    await there.hover();
+    try {
+      return await page.waitForFunction(noticed, null, { timeout: 2_000 });
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
 }
 
 // Faults that keep people out, as axe-core finds them.

@@ -1,6 +1,6 @@
 // The graph of many agents: every name can be read, no label lies on another; pointing at one dims the
 // rest, filters narrow it, and a line leads to its calls.
-import { addressed, check, goTo, same, scenario, scene, signIn } from './browser.mjs';
+import { addressed, check, goTo, pointAt, same, scenario, scene, signIn } from './browser.mjs';
 
 // Labels that lie on each other or outside of the picture.
 const unreadable = () => {
@@ -26,8 +26,7 @@ await scenario(async ({ page }) => {
 
   // Pointing at an agent leaves its own lines and resources.
   const agent = page.locator('.node.agent').nth(3);
-  await agent.locator('circle').hover();
-  await page.waitForFunction(() => document.querySelector('.node.agent.far'));
+  await pointAt(page, agent.locator('circle'), () => document.querySelector('.node.agent.far'));
   const lines = await page.locator('g.strand').count();
   const near = await page.locator('g.strand:not(.far)').count();
   check(near > 0 && near < lines / 4, `${near} of ${lines} lines stay`);

@@ -1,6 +1,6 @@
 // Proving: a chain is whole, a changed copy is broken at its place; the graph leads to the calls
 // behind its edges; a run has steps.
-import { check, goTo, outside, same, scenario, scene, signIn } from './browser.mjs';
+import { check, goTo, outside, pointAt, same, scenario, scene, signIn } from './browser.mjs';
 
 // Drags a file over the page and lets go of it, as the system of windows does.
 async function dropped(page, file) {
@@ -20,12 +20,12 @@ await scenario(async ({ page }) => {
   await goTo(page, '#/receipts');
   const standing = page.getByRole('region', { name: 'Verdict on the ledger' });
   await standing.getByText('The ledger is intact.').waitFor();
-  check(/\d+ receipts in \d+ chains?, checked (now|.* ago)/.test(await standing.innerText()), await standing.innerText());
+  await standing.getByText(/\d+ receipts in \d+ chains?, checked (now|.* ago)/).first().waitFor();
   await page.getByRole('button', { name: /^Verify chain/ }).first().click();
   const outcome = page.locator('.outcome');
   await outcome.getByText('✓ Intact.').waitFor();
   // The sign-in has a receipt as well.
-  check((await outcome.innerText()).includes(`${scene.length + 1} receipts`), await outcome.innerText());
+  await outcome.getByText(`${scene.length + 1} receipts`).first().waitFor();
   await page.getByRole('button', { name: 'Verify all chains' }).click();
   await outcome.getByRole('heading', { name: 'All chains' }).waitFor();
   await outcome.getByText('✓ Intact.').first().waitFor();
@@ -42,13 +42,15 @@ await scenario(async ({ page }) => {
   // An export that is dropped on the page, as from a folder, is checked by the same auditor, and not
   // kept; so is one that is chosen.
   await page.getByRole('button', { name: '✕ close' }).click();
+  await outcome.waitFor({ state: 'detached' });
   await dropped(page, scene.file);
   await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
   await page.locator('.drop input').setInputFiles({ name: 'sent.jsonl', mimeType: 'text/plain', buffer: Buffer.from(scene.tampered) });
   await outcome.getByText('sent.jsonl').waitFor();
   await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
   await page.getByRole('button', { name: 'Take the head' }).click();
-  check(/^sha256:[0-9a-f]{64} \d+ /.test(await page.locator('.head-line code').last().innerText()), 'a line to keep elsewhere');
+  // A line to keep elsewhere.
+  await page.locator('.head-line code').getByText(/^sha256:[0-9a-f]{64} \d+ /).last().waitFor();
 
   // One receipt in words and as it was signed, and all of them as a file.
   await page.locator('.entries tr[data-id]').filter({ hasText: 'put' }).first().click();
@@ -72,8 +74,7 @@ await scenario(async ({ page }) => {
     .map((kind) => getComputedStyle(document.querySelector(`.forms .strand.${kind} .line`)).strokeDasharray));
   same(new Set(dashes).size, 3, `each kind has a form of its own: ${dashes}`);
   // Pointing at an agent dims what it has no part in.
-  await page.locator('.node.agent circle').first().hover();
-  await page.waitForFunction(() => document.querySelectorAll('g.strand.far').length === 1);
+  await pointAt(page, page.locator('.node.agent circle').first(), () => document.querySelectorAll('g.strand.far').length === 1);
   await page.locator('g.strand.stale-read .hit').first().dispatchEvent('click');
   await details.getByText('The calls behind it').waitFor();
   await details.getByText('did not read it again').waitFor();
@@ -102,7 +103,7 @@ await scenario(async ({ page }) => {
   await page.getByText('it took too long').waitFor();
   const step = page.locator('.step').first();
   for (const word of ['refactor', 'timed out', 'TIMEOUT', '1,200 tokens', '1.5 s']) {
-    check((await step.innerText()).includes(word), `${word}: ${await step.innerText()}`);
+    await step.filter({ hasText: word }).waitFor();
   }
   // On one axis: the step, what its agent wrote, and its calls; the reason of the failure is at the top.
   await page.getByRole('region', { name: 'Why it failed' }).getByText('it was killed').waitFor();
