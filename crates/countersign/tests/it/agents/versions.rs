@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::foreign;
 use testkit::program::{stderr, stdout};
+use testkit::run::is_long_or_skipped;
 
 use super::stage::{Stage, ended};
 use super::{ours, say};
@@ -221,6 +222,9 @@ async fn gemini_0_20_coexists() {
 }
 
 #[tokio::test]
-async fn gemini_0_30_coexists() {
+async fn long_gemini_0_30_coexists() {
+    if !is_long_or_skipped() {
+        return;
+    }
     coexists("gemini", "gemini-0.30", "version 0.30.0 does not support --skip-trust").await;
 }
