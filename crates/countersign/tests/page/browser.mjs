@@ -103,13 +103,13 @@ export async function signIn(page) {
   await page.locator('nav[aria-label="Views"]').waitFor();
 }
 
-// Returns when the page has followed: until then it shows, and answers for, the place before.
+// Waits until the page has followed; until then it still shows the previous view.
 export async function goTo(page, place) {
   await page.evaluate(async (hash) => {
-    if (location.hash === hash) return;
-    const followed = new Promise((then) => addEventListener('hashchange', then, { once: true }));
+    const before = location.hash;
     location.hash = hash;
-    await followed;
+    if (location.hash === before) return;
+    await new Promise((then) => addEventListener('hashchange', then, { once: true }));
     await new Promise(requestAnimationFrame);
   }, place);
 }
