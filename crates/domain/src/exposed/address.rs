@@ -1,11 +1,12 @@
 //! The addresses of resources in the view over all servers. An address stays as its server wrote it
-//! as long as it leads to that server alone. Any other is qualified with the name of its server. The
+//! as long as it leads to that server alone. Any other is qualified with the name of its server. A
+//! template that could stand for anybody's addresses leads to its server only with that name. The
 //! mapping depends only on what the servers list, so that it is the same after every start.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Qualified addresses begin with this, the server's name and a slash; the server's own address
 /// follows unchanged.
@@ -17,14 +18,32 @@ const UI: &str = "ui://";
 /// The part between the scheme of a page and its server's name.
 const UI_MARK: &str = "countersign/";
 
+/// Schemes of addresses that belong to no program: a server that has some of them does not have the
+/// rest.
+const SHARED_SCHEMES: [&str; 16] = [
+    "blob", "data", "file", "ftp", "ftps", "git", "http", "https", "mailto", "sftp", "ssh", "tag",
+    "ui", "urn", "ws", "wss",
+];
+
 /// The addresses of all servers that a caller sees.
 #[derive(Default)]
 pub struct Addresses {
     /// By the address as the server lists it.
     listed: BTreeMap<String, Vec<Arc<str>>>,
-    templates: Vec<(String, Arc<str>)>,
-    /// By the scheme of what is listed.
+    /// Without those that have no literal scheme.
+    templates: Vec<TemplateClaim>,
+    /// By the scheme of what is listed, without shared schemes.
     schemes: HashMap<String, Vec<Arc<str>>>,
+}
+
+/// The addresses that a server claims with a template.
+struct TemplateClaim {
+    template: String,
+    server: Arc<str>,
+    /// Whether its literal start is distinctive enough to lead to the server.
+    is_own: bool,
+    /// The servers that list an address with the same literal start.
+    neighbours: OnceLock<Vec<Arc<str>>>,
 }
 
 /// The server that an address leads to.
@@ -47,34 +66,58 @@ impl Addresses {
     }
 
     pub(super) fn add_template(&mut self, server: &Arc<str>, template: &str) {
-        self.add_scheme(server, template);
-        self.templates.push((template.to_owned(), server.clone()));
+        let start = literal_start(template);
+        if scheme(start).is_none() {
+            return;
+        }
+        self.add_scheme(server, start);
+        self.templates.push(TemplateClaim {
+            template: template.to_owned(),
+            server: server.clone(),
+            is_own: is_own_start(start),
+            neighbours: OnceLock::new(),
+        });
     }
 
     fn add_scheme(&mut self, server: &Arc<str>, uri: &str) {
-        if let Some(scheme) = scheme(uri) {
+        if let Some(scheme) = scheme(uri).filter(|scheme| !is_shared(scheme)) {
             push(self.schemes.entry(scheme).or_default(), server);
         }
     }
 
     /// Returns the servers that an unqualified address may lead to. What is listed counts more than
-    /// a template, and a template more than a scheme, so that a wide template takes nothing from
-    /// others.
+    /// a template, and a template more than a scheme. An address that fits a template leads to
+    /// everybody who may have it, so that a wide template takes nothing from others.
     fn owners(&self, uri: &str) -> Cow<'_, [Arc<str>]> {
         if let Some(owners) = self.listed.get(uri) {
             return Cow::Borrowed(owners);
         }
         let mut owners = Vec::new();
-        for (template, server) in &self.templates {
-            if fits(template, uri) {
-                push(&mut owners, server);
+        let mut is_claimed = false;
+        for claim in self.templates.iter().filter(|claim| fits(&claim.template, uri)) {
+            is_claimed |= claim.is_own;
+            push(&mut owners, &claim.server);
+            if claim.is_own {
+                self.neighbours(claim).iter().for_each(|server| push(&mut owners, server));
             }
         }
-        if !owners.is_empty() {
+        if is_claimed {
             return Cow::Owned(owners);
         }
         let by_scheme = scheme(uri).and_then(|scheme| self.schemes.get(&scheme));
         Cow::Borrowed(by_scheme.map_or(&[], Vec::as_slice))
+    }
+
+    fn neighbours<'a>(&'a self, claim: &'a TemplateClaim) -> &'a [Arc<str>] {
+        claim.neighbours.get_or_init(|| {
+            let start = literal_start(&claim.template);
+            let listed = self.listed.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+            let mut servers = Vec::new();
+            for (_, owners) in listed.take_while(|(uri, _)| uri.starts_with(start)) {
+                owners.iter().for_each(|server| push(&mut servers, server));
+            }
+            servers
+        })
     }
 
     /// Reports whether an address of a server must be qualified.
@@ -82,18 +125,22 @@ impl Addresses {
         is_reserved(uri) || !is_only(&self.owners(uri), server)
     }
 
-    /// Reports whether a template must be qualified: another server may have one of its expansions.
+    /// Reports whether a template must be qualified: it has no literal start of its own, or another
+    /// server may have one of its expansions.
     pub fn template_needs_server(&self, server: &str, template: &str) -> bool {
         let start = literal_start(template);
-        let overlaps = |(other, of): &(String, Arc<str>)| {
-            let other = literal_start(other);
-            **of != *server && (other.starts_with(start) || start.starts_with(other))
+        let overlaps = |other: &TemplateClaim| {
+            let other = literal_start(&other.template);
+            other.starts_with(start) || start.starts_with(other)
         };
-        let listed = self.listed.range::<str, _>((Bound::Included(start), Bound::Unbounded));
-        let mut listed = listed.take_while(|(uri, _)| uri.starts_with(start));
+        let mut others = self.templates.iter().filter(|claim| *claim.server != *server);
+        let own = self.templates.iter().find(|it| *it.server == *server && it.template == template);
+        let is_alone = |claim: &TemplateClaim| {
+            self.neighbours(claim).iter().all(|neighbour| **neighbour == *server)
+        };
         is_reserved(template)
-            || self.templates.iter().any(overlaps)
-            || listed.any(|(uri, owners)| !is_only(owners, server) && fits(template, uri))
+            || others.any(overlaps)
+            || !own.is_some_and(|claim| claim.is_own && is_alone(claim))
     }
 
     /// Finds the server of an address, which a client may always qualify.
@@ -106,11 +153,13 @@ impl Addresses {
         found(&self.owners(address), address)
     }
 
-    /// Finds the server of a template, or else of an address.
+    /// Finds the server of a template, or else of an address. A template without a literal start of
+    /// its own is found only if it is qualified.
     pub fn find_template(&self, template: &str) -> AddressLookup {
         let mut owners = Vec::new();
-        for (_, server) in self.templates.iter().filter(|(known, _)| known == template) {
-            push(&mut owners, server);
+        let known = self.templates.iter().filter(|claim| claim.template == template);
+        for claim in known.filter(|claim| claim.is_own) {
+            push(&mut owners, &claim.server);
         }
         if owners.is_empty() { self.find(template) } else { found(&owners, template) }
     }
@@ -144,6 +193,27 @@ fn scheme(uri: &str) -> Option<String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
     (is_scheme && scheme.bytes().all(fits)).then(|| scheme.to_ascii_lowercase())
+}
+
+fn is_shared(scheme: &str) -> bool {
+    SHARED_SCHEMES.contains(&scheme)
+}
+
+/// Reports whether the literal start of a template is distinctive: it has a scheme of the server's
+/// own or, in a shared scheme, a whole host or, for files, a whole folder.
+fn is_own_start(start: &str) -> bool {
+    let Some(scheme) = scheme(start) else { return false };
+    let rest = &start[scheme.len() + 1..];
+    let path = match rest.strip_prefix("//") {
+        // A file's host is this machine.
+        Some(rest) if scheme == "file" => rest.split_once('/').map_or("", |(_, path)| path),
+        Some(rest) => rest,
+        None => rest,
+    };
+    let mut segments = path.split(['/', ':', '?', '#']);
+    // What follows the last delimiter goes on in the expression.
+    segments.next_back();
+    !is_shared(&scheme) || segments.any(|segment| !matches!(segment, "" | "." | ".."))
 }
 
 /// Returns the address with the name of its server.
@@ -309,7 +379,9 @@ mod tests {
             ("b", "file:///b.txt", false),
             ("a", "file:///b.txt", true),
             ("a", "ui://dash", true),
-            ("c", "other:x", false),
+            ("c", "other:x", true),
+            ("a", "file:///unlisted.txt", true),
+            ("b", "ui://unlisted", true),
             ("c", "countersign://server/a/memo://one", true),
             ("c", "ui://countersign/a/x", true),
             ("a", "note:a", false),
@@ -320,17 +392,14 @@ mod tests {
 
     #[test]
     fn a_template_stays_if_no_other_server_can_have_an_expansion() {
-        let mut addresses = addresses();
-        for (server, template) in [("a", "log://{day}"), ("c", "{+anything}")] {
-            assert!(addresses.template_needs_server(server, template), "'{{+anything}}' fits all");
-        }
-        addresses.templates.retain(|(_, server)| **server != *"c");
+        let addresses = addresses();
         for (server, template, expected) in [
             ("a", "file:///{path}", true),
             ("a", "db://{table}/rows", true),
             ("b", "db://{table}/rows", true),
             ("a", "log://{day}", false),
             ("b", "log://today/{hour}", true),
+            ("c", "{+anything}", true),
         ] {
             let needs = addresses.template_needs_server(server, template);
             assert_eq!(needs, expected, "{server} {template}");
@@ -339,8 +408,7 @@ mod tests {
 
     #[test]
     fn every_address_leads_to_one_server_or_says_which_have_it() {
-        let mut addresses = addresses();
-        addresses.templates.retain(|(_, server)| **server != *"c");
+        let addresses = addresses();
         let found = |server: &str, uri: &str, is_qualified| AddressLookup::Found {
             server: server.to_owned(),
             uri: uri.to_owned(),
@@ -367,6 +435,70 @@ mod tests {
         assert_eq!(addresses.find_template("db://{table}/rows"), several);
         let named = addresses.find_template("countersign://server/b/db://{table}/rows");
         assert_eq!(named, found("b", "db://{table}/rows", true));
+        assert_eq!(addresses.find_template("file:///{path}"), AddressLookup::Nothing);
+    }
+
+    /// The hostile server offers one template, or several, beside a server that lists resources and
+    /// one that has a template and a server of any file.
+    #[test]
+    fn a_template_leads_nowhere_without_a_literal_start_of_its_own() {
+        let unclaimed = ["unknown:x", "file:///etc/passwd", "https://other.com/x", "ui://page"];
+        let wide = "{+any} {scheme}://{+rest} {+a}memo://{b} m{+rest} http{s}://{x} https://{host}/x \
+            https:{+rest} HTTPS://{host}/{x} https://a{+rest} file:{+path} file://{+path} \
+            file:///{a} FILE:///{a} file:////{a} file:///./{+a} file:///../{+a} \
+            file://localhost/{+a} file:///e{+rest} ui://{page} urn:{+rest} data:{+rest} { file :{x}";
+        let wide: Vec<&str> = wide.split(' ').collect();
+        let mut all = addresses_with("hostile", &wide);
+        let letters: Vec<String> = ('a'..='z').map(|at| format!("file:///{at}{{+rest}}")).collect();
+        letters.iter().for_each(|template| all.add_template(&"hostile".into(), template));
+        for address in unclaimed {
+            assert_eq!(all.find(address), AddressLookup::Nothing, "{address}");
+        }
+        for template in wide.iter().copied().chain(letters.iter().map(String::as_str)) {
+            assert!(all.template_needs_server("hostile", template), "{template}");
+            assert_eq!(all.find_template(template), AddressLookup::Nothing, "{template}");
+            let address = qualified("hostile", template);
+            assert!(
+                matches!(all.find_template(&address), AddressLookup::Found { .. }),
+                "{address}"
+            );
+        }
+        let owner = |addresses: &Addresses, address: &str| match addresses.find(address) {
+            AddressLookup::Found { server, .. } => server,
+            AddressLookup::Several(servers) => servers.join(" "),
+            AddressLookup::Nothing => String::new(),
+        };
+        let own = |address: &str| owner(&addresses_with("hostile", &[]), address);
+        for address in ["memo://1", "memo://unlisted", "db://t/rows", "db://t/cols", "x:1"] {
+            assert_eq!(owner(&all, address), own(address), "{address}: none has its scheme");
+        }
+        // What has a literal start is contested by everybody who may have the same addresses.
+        for (template, address, expected) in [
+            ("own://{x}", "own://1", "hostile"),
+            ("urn:own:{x}", "urn:own:1", "hostile"),
+            ("https://own.com/{x}", "https://own.com/1", "hostile"),
+            ("https://own.com/{x}", "https://own.com.other/1", ""),
+            ("file:///own/{x}", "file:///own/1", "files hostile"),
+            ("memo://{x}", "memo://1", "lists"),
+            ("memo://{x}", "memo://unlisted", "hostile lists"),
+            ("memo://box/{x}", "memo://box/unlisted", "hostile lists"),
+            ("db://{x}", "db://t/rows", "describes hostile"),
+            ("db://t/{x}", "db://t/rows", "describes hostile"),
+        ] {
+            let addresses = addresses_with("hostile", &[template]);
+            assert_eq!(owner(&addresses, address), expected, "{template} {address}");
+        }
+    }
+
+    fn addresses_with(server: &str, templates: &[&str]) -> Addresses {
+        let mut addresses = Addresses::default();
+        for uri in ["memo://1", "memo://box/1"] {
+            addresses.add_listed(&"lists".into(), uri);
+        }
+        addresses.add_template(&"describes".into(), "db://{table}/rows");
+        addresses.add_template(&"files".into(), "file:///{+path}");
+        templates.iter().for_each(|template| addresses.add_template(&server.into(), template));
+        addresses
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Attacks by an MCP server that the gate is connected to.
 
+mod addresses;
 mod approval;
 mod environment;
 mod questions;
