@@ -12,6 +12,9 @@ use crate::folders;
 /// The number of random bytes in a secret.
 const SECRET_BYTES: usize = 32;
 
+/// The user who may change every file anyway.
+const ROOT: u32 = 0;
+
 /// Overrides the admin key in the home.
 const API_KEY_VARIABLE: &str = "COUNTERSIGN_API_KEY";
 
@@ -36,6 +39,8 @@ impl Secret {
 }
 
 impl Home {
+    /// Finds the home, which need not exist. Refuses one that another user owns: that user knows its
+    /// keys and decides what is in it.
     pub(crate) fn of(place: &Locations) -> Result<Home, Failure> {
         let path = match &place.home {
             Some(path) => path.clone(),
@@ -50,6 +55,7 @@ impl Home {
         })?;
         let config_files = folders::config_files(place);
         let config_files = config_files.filter_map(|file| std::path::absolute(file).ok()).collect();
+        check_owners(&path)?;
         Ok(Home { path, config_files })
     }
 
@@ -173,6 +179,32 @@ impl Home {
         writeln!(file, "{}", std::process::id()).map_err(fail)?;
         Ok(file)
     }
+}
+
+/// Refuses a home of another user, also behind a link, and one with an entry of another user, who
+/// may have put it there while the folder was open.
+fn check_owners(home: &Path) -> Result<(), Failure> {
+    let own = rustix::process::geteuid().as_raw();
+    let Ok(folder) = fs::metadata(home) else { return Ok(()) };
+    if folder.uid() != own {
+        return Err(Failure::system(format!(
+            "the home '{}' belongs to another user (uid {}), who could read its keys and change its \
+             records: run this command as that user, or pass a folder of your own with --home",
+            home.display(),
+            folder.uid()
+        )));
+    }
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let owner = entry.metadata().map_or(own, |about| about.uid());
+        if owner != own && owner != ROOT {
+            return Err(Failure::system(format!(
+                "'{}' belongs to another user (uid {owner}), who could have the gate trust it: \
+                 remove it, or run 'chown {own}' on it if its content is yours",
+                entry.path().display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Reads a secret, or creates it. Refuses a file that others can read, since its content is no
