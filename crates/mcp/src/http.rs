@@ -22,7 +22,7 @@ mod session;
 mod streams;
 pub mod target;
 
-pub use address::AddressRule;
+pub use address::{AddressRule, names_this_machine};
 pub use pool::PooledResponse;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -53,8 +53,8 @@ impl Site {
     }
 
     async fn discover(&self) -> Result<ServerAuthorization, AuthorizationError> {
-        let server = ProtectedServer::new(&format!("{}/mcp", self.base)).await.unwrap();
-        server.discover(&Challenge::default(), None).await
+        let server = ProtectedServer::new(&format!("{}/mcp", self.base), None).await.unwrap();
+        server.discover(&Challenge::default()).await
     }
 }
 
@@ -171,9 +171,33 @@ async fn without_pkce_nobody_is_sent_to_sign_in() {
     assert!(AuthorizationRequest::new(&found, endpoint, redirect, &[], true).is_ok());
 }
 
+/// A hostile server may name the page of an honest one, with parameters of its own choice.
+#[tokio::test]
+async fn an_authorization_page_gets_our_parameters_alone() {
+    let site = Site::start(|base, path| {
+        let brought = "tenant=t&redirect_uri=https%3A%2F%2Fevil.example&client_id=evil&state=known";
+        let page = format!("{base}/authorize?{brought}&code_challenge_method=plain");
+        metadata(base, path, &json!({"authorization_endpoint": page}))
+    })
+    .await;
+    let (endpoint, found) = endpoint(&site).await;
+    let redirect = "http://127.0.0.1:1/callback";
+    let request = AuthorizationRequest::new(&found, endpoint, redirect, &[], false).unwrap();
+    for (name, expected) in [
+        ("tenant", "t"),
+        ("redirect_uri", redirect),
+        ("client_id", "c"),
+        ("state", &request.state),
+        ("code_challenge_method", "S256"),
+    ] {
+        let values: Vec<_> = request.url.query_pairs().filter(|(it, _)| it == name).collect();
+        assert_eq!(values.iter().map(|(_, value)| &**value).collect::<Vec<_>>(), [expected]);
+    }
+}
+
 async fn endpoint(site: &Site) -> (TokenEndpoint, ServerAuthorization) {
-    let server = ProtectedServer::new(&format!("{}/mcp", site.base)).await.unwrap();
-    let found = server.discover(&Challenge::default(), None).await.unwrap();
+    let server = ProtectedServer::new(&format!("{}/mcp", site.base), None).await.unwrap();
+    let found = server.discover(&Challenge::default()).await.unwrap();
     let choice = ClientChoice { id: Some("c".to_owned()), ..ClientChoice::default() };
     let client = choice.identity(&found.server).unwrap();
     (server.endpoint(&found, client, Some(found.resource.clone())), found)

@@ -326,9 +326,13 @@ impl SignIn {
         Ok(())
     }
 
+    async fn protected(&self, url: &str) -> Result<ProtectedServer, AuthorizationError> {
+        ProtectedServer::new(url, self.server.oauth.metadata_url.as_deref()).await
+    }
+
     /// Returns the token endpoint of a grant.
     async fn endpoint(&self, grant: &Grant) -> Result<TokenEndpoint, AuthorizationError> {
-        let server = ProtectedServer::new(&grant.server).await?;
+        let server = self.protected(&grant.server).await?;
         let known = (grant.token_endpoint.as_str(), grant.issuer.as_str());
         TokenEndpoint::known(&server, known, self.client(grant), grant.resource.clone())
     }
@@ -371,7 +375,7 @@ impl SignIn {
     async fn issued_to_machine(&self) -> Result<Grant, AuthorizationError> {
         let unready = |_| AuthorizationError::Unsupported("connection yet");
         let target = self.target().map_err(unready)?;
-        let server = ProtectedServer::new(&target.url).await?;
+        let server = self.protected(&target.url).await?;
         let found = self.discover(&server).await?;
         let client = target.choice.identity(&found.server);
         let client = client.ok_or(AuthorizationError::NoRegistration)?;

@@ -1,13 +1,14 @@
 //! Finds the authorization server of a protected server: by the server's challenge, else at the
 //! well-known addresses of RFC 9728, else on the server itself, as before 2025-06-18.
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use url::Url;
 
 use super::challenge::Challenge;
 use super::error::AuthorizationError;
-use super::fetch::Fetcher;
+use super::fetch::{Fetched, Fetcher};
 use super::metadata::{AuthorizationServer, place, shortened};
 use crate::http::AddressRule;
 use crate::http::address::is_loopback;
@@ -20,6 +21,10 @@ const SERVER_METADATA: &str = "metadata of the authorization server";
 pub struct ProtectedServer {
     url: Url,
     fetcher: Fetcher,
+    /// The address of the authorization server's metadata, if a person set it.
+    metadata: Option<Url>,
+    /// Fetches what the authorization server names.
+    authority: Fetcher,
 }
 
 /// The way to tokens for a protected server.
@@ -42,33 +47,48 @@ struct WireResource {
 }
 
 impl ProtectedServer {
-    /// Checks that tokens can be sent to the server: not in clear text over a network.
-    pub async fn new(url: &str) -> Result<ProtectedServer, AuthorizationError> {
+    /// Checks that tokens can be sent to the server: not in clear text over a network. `metadata` is
+    /// the address of its authorization server's metadata, if a person set it.
+    pub async fn new(
+        url: &str,
+        metadata: Option<&str>,
+    ) -> Result<ProtectedServer, AuthorizationError> {
         let unfit = |reason| AuthorizationError::Address { what: "server", reason };
         let url = Url::parse(url).map_err(|_| unfit("it is not a URL"))?;
         if url.scheme() != "https" && !is_loopback(&url) {
             return Err(unfit("it is plain http, so that everybody on the way could read tokens"));
         }
         let fetcher = Fetcher { addresses: AddressRule::around(&url).await };
-        Ok(ProtectedServer { url, fetcher })
+        let (metadata, authority) = match metadata {
+            Some(address) => {
+                let unfit = |_| AuthorizationError::Address {
+                    what: SERVER_METADATA,
+                    reason: "it is not a URL",
+                };
+                let near = AddressRule::around(&Url::parse(address).map_err(unfit)?).await;
+                let authority = Fetcher { addresses: near.max(fetcher.addresses) };
+                (Some(authority.address(SERVER_METADATA, address)?), authority)
+            }
+            None => (None, fetcher),
+        };
+        Ok(ProtectedServer { url, fetcher, metadata, authority })
     }
 
-    pub(super) fn fetcher(&self) -> Fetcher {
-        self.fetcher
+    pub(super) fn authority(&self) -> Fetcher {
+        self.authority
     }
 
-    /// Finds the authorization server. `metadata` is its metadata's address, if a person set it.
+    /// Finds the authorization server.
     pub async fn discover(
         &self,
         challenge: &Challenge,
-        metadata: Option<&str>,
     ) -> Result<ServerAuthorization, AuthorizationError> {
         let resource = self.resource(challenge).await?;
-        let server = match (metadata, &resource) {
-            (Some(address), _) => {
-                let url = self.fetcher.address(SERVER_METADATA, address)?;
-                let body = self.required(SERVER_METADATA, &url).await?;
-                AuthorizationServer::parse(self.fetcher, &body, None)?
+        let server = match (&self.metadata, &resource) {
+            (Some(url), _) => {
+                let fetched = self.authority.get(SERVER_METADATA, url).await?;
+                let body = succeeded(SERVER_METADATA, url, fetched)?;
+                AuthorizationServer::parse(self.authority, &body, None)?
             }
             (None, Some(resource)) => self.first_server(&resource.authorization_servers).await?,
             (None, None) => {
@@ -90,7 +110,8 @@ impl ProtectedServer {
     ) -> Result<Option<WireResource>, AuthorizationError> {
         if let Some(address) = &challenge.resource_metadata {
             let url = self.fetcher.address(RESOURCE_METADATA, address)?;
-            let body = self.required(RESOURCE_METADATA, &url).await?;
+            let fetched = self.fetcher.get(RESOURCE_METADATA, &url).await?;
+            let body = succeeded(RESOURCE_METADATA, &url, fetched)?;
             return self.checked(&body).map(Some);
         }
         let mut candidates = vec![well_known(&self.url, "oauth-protected-resource")];
@@ -173,7 +194,7 @@ impl ProtectedServer {
         &self,
         what: &'static str,
         url: &Url,
-    ) -> Result<Option<bytes::Bytes>, AuthorizationError> {
+    ) -> Result<Option<Bytes>, AuthorizationError> {
         let fetched = self.fetcher.get(what, url).await?;
         match fetched.status {
             StatusCode::OK => Ok(Some(fetched.body)),
@@ -181,17 +202,13 @@ impl ProtectedServer {
             _ => Ok(None),
         }
     }
+}
 
-    async fn required(
-        &self,
-        what: &'static str,
-        url: &Url,
-    ) -> Result<bytes::Bytes, AuthorizationError> {
-        let fetched = self.fetcher.get(what, url).await?;
-        match fetched.status {
-            StatusCode::OK => Ok(fetched.body),
-            status => Err(status_of(what, url, status)),
-        }
+/// Returns the body of a document that must exist.
+fn succeeded(what: &'static str, url: &Url, fetched: Fetched) -> Result<Bytes, AuthorizationError> {
+    match fetched.status {
+        StatusCode::OK => Ok(fetched.body),
+        status => Err(status_of(what, url, status)),
     }
 }
 
@@ -213,7 +230,7 @@ mod tests {
     use super::*;
 
     async fn server(url: &str) -> ProtectedServer {
-        ProtectedServer::new(url).await.unwrap()
+        ProtectedServer::new(url, None).await.unwrap()
     }
 
     #[tokio::test]
@@ -240,32 +257,72 @@ mod tests {
     #[tokio::test]
     async fn tokens_do_not_travel_in_clear_text() {
         for url in ["http://example.test/mcp", "ftp://127.0.0.1x/", "nonsense"] {
-            assert!(ProtectedServer::new(url).await.is_err(), "{url}");
+            assert!(ProtectedServer::new(url, None).await.is_err(), "{url}");
         }
     }
 
     #[tokio::test]
     async fn addresses_that_a_server_names_are_checked() {
-        let near = server("http://127.0.0.1:1/mcp").await.fetcher();
-        let far = Fetcher { addresses: AddressRule::Remote };
-        // A name that somebody lets resolve to this machine.
-        let posing = Fetcher { addresses: AddressRule::AnyOverTls };
-        for (address, near_expected, far_expected) in [
-            ("https://as.example/token", true, true),
-            ("http://127.0.0.1:9/token", true, false),
-            ("http://localhost/token", true, false),
-            ("http://as.example/token", false, false),
-            ("javascript:alert(1)", false, false),
-            ("file:///etc/passwd", false, false),
-            ("data:text/html,x", false, false),
-            ("https://user@as.example/", false, false),
-            ("https://as.example/#x", false, false),
-            ("/token", false, false),
-            ("", false, false),
+        // From far to near; `AnyOverTls` is that of a name that somebody lets resolve to this machine.
+        let rules = [
+            AddressRule::Public,
+            AddressRule::Private,
+            AddressRule::AnyOverTls,
+            server("http://127.0.0.1:1/mcp").await.authority().addresses,
+        ];
+        for (address, expected) in [
+            ("https://as.example/token", [true, true, true, true]),
+            ("https://10.0.0.1/token", [false, true, true, true]),
+            ("https://[fd00::1]/token", [false, true, true, true]),
+            ("https://127.0.0.1:9/token", [false, false, true, true]),
+            ("https://2130706433/token", [false, false, true, true]),
+            ("https://169.254.169.254/token", [false, false, true, true]),
+            ("https://[::ffff:127.0.0.1]/token", [false, false, true, true]),
+            ("https://localhost./token", [false, false, true, true]),
+            ("http://127.0.0.1:9/token", [false, false, false, true]),
+            ("http://localhost/token", [false, false, false, true]),
+            ("http://10.0.0.1/token", [false; 4]),
+            ("http://as.example/token", [false; 4]),
+            ("javascript:alert(1)", [false; 4]),
+            ("file:///etc/passwd", [false; 4]),
+            ("data:text/html,x", [false; 4]),
+            ("https://user@as.example/", [false; 4]),
+            ("https://as.example/#x", [false; 4]),
+            ("/token", [false; 4]),
+            ("", [false; 4]),
         ] {
-            assert_eq!(near.address("x", address).is_ok(), near_expected, "{address}");
-            assert_eq!(far.address("x", address).is_ok(), far_expected, "{address}");
-            assert_eq!(posing.address("x", address).is_ok(), far_expected, "{address}");
+            let found = rules.map(|addresses| Fetcher { addresses }.address("x", address).is_ok());
+            assert_eq!(found, expected, "{address}");
         }
+    }
+
+    /// Each address that metadata names is checked, and a person's own setting widens the rule for
+    /// the authorization server alone.
+    #[tokio::test]
+    async fn every_endpoint_of_a_public_server_is_public() {
+        let far = Fetcher { addresses: AddressRule::Public };
+        let plain = serde_json::json!({"issuer": "https://as", "token_endpoint": "https://as/t"});
+        for name in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "registration_endpoint",
+            "device_authorization_endpoint",
+            "revocation_endpoint",
+        ] {
+            for (address, expected) in [
+                ("https://as/x", true),
+                ("https://192.168.0.1/x", false),
+                ("https://[::1]/", false),
+            ] {
+                let mut metadata = plain.clone();
+                metadata[name] = address.into();
+                let parsed = AuthorizationServer::parse(far, metadata.to_string().as_bytes(), None);
+                assert_eq!(parsed.is_ok(), expected, "{name} {address}");
+            }
+        }
+        let own = ProtectedServer::new("https://93.184.216.34/mcp", Some("https://10.0.0.1/as"));
+        let own = own.await.unwrap();
+        assert_eq!(own.authority().addresses, AddressRule::Private);
+        assert_eq!(own.fetcher.addresses, AddressRule::Public);
     }
 }

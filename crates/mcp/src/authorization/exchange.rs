@@ -66,7 +66,7 @@ impl TokenEndpoint {
         resource: Option<String>,
     ) -> TokenEndpoint {
         TokenEndpoint {
-            fetcher: server.fetcher(),
+            fetcher: server.authority(),
             url: discovery.server.token_endpoint.clone(),
             issuer: discovery.server.issuer.clone(),
             client,
@@ -81,7 +81,7 @@ impl TokenEndpoint {
         client: ClientIdentity,
         resource: Option<String>,
     ) -> Result<TokenEndpoint, AuthorizationError> {
-        let fetcher = server.fetcher();
+        let fetcher = server.authority();
         let url = fetcher.address("token endpoint", url)?;
         Ok(TokenEndpoint { fetcher, url, issuer: issuer.to_owned(), client, resource })
     }

@@ -7,7 +7,7 @@ use url::{Url, form_urlencoded};
 
 use super::error::AuthorizationError;
 use crate::http::AddressRule;
-use crate::http::address::is_loopback;
+use crate::http::address::{TOO_NEAR, is_loopback};
 use crate::http::target::HttpTarget;
 use crate::limits;
 
@@ -23,8 +23,8 @@ pub(super) struct Fetcher {
 }
 
 impl Fetcher {
-    /// Parses an address that a server named. It must be https; on this machine, where an allowed
-    /// server is, plain http will do.
+    /// Parses an address that a server named. It must be https and no nearer than the server is; on
+    /// this machine, where an allowed server is, plain http will do.
     pub(super) fn address(
         &self,
         what: &'static str,
@@ -44,6 +44,9 @@ impl Fetcher {
         }
         if !url.has_host() || url.fragment().is_some() {
             return Err(unfit("it has no host, or a fragment"));
+        }
+        if !self.addresses.allows_host(&url) {
+            return Err(unfit(TOO_NEAR));
         }
         Ok(url)
     }

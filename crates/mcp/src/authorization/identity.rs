@@ -159,7 +159,7 @@ mod tests {
         let text = format!(
             r#"{{"issuer":"https://a","token_endpoint":"https://a/t","registration_endpoint":"https://a/r"{members}}}"#
         );
-        let fetcher = Fetcher { addresses: AddressRule::Remote };
+        let fetcher = Fetcher { addresses: AddressRule::Public };
         AuthorizationServer::parse(fetcher, text.as_bytes(), None).unwrap()
     }
 

@@ -65,7 +65,7 @@ impl ProtectedServer {
         name: &str,
         redirect: Option<&str>,
     ) -> Result<ClientIdentity, AuthorizationError> {
-        identity::register(self.fetcher(), &discovery.server, name, redirect).await
+        identity::register(self.authority(), &discovery.server, name, redirect).await
     }
 
     /// Returns the token endpoint for a client.
@@ -97,25 +97,25 @@ impl AuthorizationRequest {
         let (state, verifier) = (random()?, random()?);
         let challenge = BASE64.encode(digest(&SHA256, verifier.as_bytes()));
         let scope = scopes.join(" ");
-        let mut query = url.query_pairs_mut();
-        query
-            .append_pair("response_type", "code")
-            .append_pair("client_id", &endpoint.client.id)
-            .append_pair("redirect_uri", redirect)
-            .append_pair("state", &state)
-            .append_pair("code_challenge", &challenge)
-            .append_pair("code_challenge_method", "S256");
+        let mut ours = vec![
+            ("response_type", "code"),
+            ("client_id", &endpoint.client.id),
+            ("redirect_uri", redirect),
+            ("state", &state),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ];
         if !scope.is_empty() {
-            query.append_pair("scope", &scope);
+            ours.push(("scope", &scope));
         }
         if scopes.iter().any(|scope| scope == OFFLINE) {
             // OpenID Connect grants it only with the person's consent.
-            query.append_pair("prompt", "consent");
+            ours.push(("prompt", "consent"));
         }
         if let Some(resource) = &endpoint.resource {
-            query.append_pair("resource", resource);
+            ours.push(("resource", resource));
         }
-        drop(query);
+        ask(&mut url, &ours);
         Ok(AuthorizationRequest {
             url,
             state,
@@ -151,6 +151,22 @@ impl AuthorizationRequest {
         let code = response.code.as_deref().filter(|code| !code.is_empty());
         code.ok_or_else(|| AuthorizationError::invalid("response", "it has no code"))
     }
+}
+
+/// Parameters that only this client may set, beside those that it sets in each request. The last
+/// three would replace the others, or lead the response elsewhere.
+const RESERVED: [&str; 5] = ["scope", "resource", "request", "request_uri", "response_mode"];
+
+/// Adds our parameters to the query of an authorization endpoint. What the query already says under
+/// one of their names, in any case, is dropped: servers disagree on which of two counts.
+fn ask(url: &mut Url, ours: &[(&str, &str)]) {
+    let is_ours = |name: &str| {
+        let mut reserved = RESERVED.into_iter().chain(ours.iter().map(|(name, _)| *name));
+        reserved.any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let pairs = url.query_pairs().into_owned();
+    let kept: Vec<(String, String)> = pairs.filter(|(name, _)| !is_ours(name)).collect();
+    url.query_pairs_mut().clear().extend_pairs(kept).extend_pairs(ours);
 }
 
 /// The scope that asks for a refresh token.
@@ -197,4 +213,30 @@ pub(super) fn random() -> Result<String, AuthorizationError> {
     let failed = AuthorizationError::Key("the system gives no random numbers");
     getrandom::fill(&mut bytes).map_err(|_| failed)?;
     Ok(BASE64.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_brings_no_parameter_of_ours() {
+        let ours = [("client_id", "me"), ("redirect_uri", "http://127.0.0.1:1/c"), ("state", "s")];
+        let asked = "client_id=me&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fc&state=s";
+        for (brought, kept) in [
+            ("", ""),
+            ("?", ""),
+            ("?tenant=a&p=b%26c", "tenant=a&p=b%26c&"),
+            ("?redirect_uri=https%3A%2F%2Fevil%2F&client_id=x&state=y", ""),
+            ("?p=1&Redirect_URI=https://evil/&STATE=y&p=2", "p=1&p=2&"),
+            ("?redirect%5Furi=https://evil/", ""),
+            ("?state=y&state=z&prompt=login", "prompt=login&"),
+            ("?request=jwt&request_uri=https://evil/&response_mode=form_post", ""),
+            ("?scope=all&resource=https://other/", ""),
+        ] {
+            let mut url = Url::parse(&format!("https://as.example/authorize{brought}")).unwrap();
+            ask(&mut url, &ours);
+            assert_eq!(url.query(), Some(&*format!("{kept}{asked}")), "{brought}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 use url::Url;
 
-use super::address::{AddressRule, is_local};
+use super::address::{AddressRule, TOO_NEAR};
 use crate::limits;
 use crate::task;
 
@@ -74,7 +74,9 @@ impl Dial {
             Some(proxy) => self.through(proxy).await?,
             None => match self.addresses {
                 AddressRule::Any | AddressRule::AnyOverTls => tcp(self.server.clone()).await?,
-                AddressRule::Remote => remote_tcp(&self.server).await?,
+                rule @ (AddressRule::Private | AddressRule::Public) => {
+                    checked_tcp(&self.server, rule).await?
+                }
             },
         };
         match &self.tls {
@@ -136,15 +138,15 @@ async fn tcp(server: Uri) -> Result<Box<dyn ByteStream>, DialFault> {
     Ok(Box::new(connector.oneshot(server).await?.into_inner()))
 }
 
-/// Connects to a server that must not be this machine or its link. The addresses that were checked
-/// are those that are used.
-async fn remote_tcp(server: &Uri) -> Result<Box<dyn ByteStream>, DialFault> {
+/// Connects to a server whose addresses must all be allowed. Those that were checked are those that
+/// are used.
+async fn checked_tcp(server: &Uri, rule: AddressRule) -> Result<Box<dyn ByteStream>, DialFault> {
     let port = if server.scheme_str() == Some("https") { 443 } else { 80 };
     let host = bare_host(server.host().unwrap_or_default());
     let found = tokio::net::lookup_host((host, server.port_u16().unwrap_or(port))).await?;
     let found: Vec<SocketAddr> = found.collect();
-    if found.iter().any(|address| is_local(address.ip())) {
-        return Err("it is an address of this machine or its link, which the server is not".into());
+    if found.iter().any(|address| !rule.allows(address.ip())) {
+        return Err(TOO_NEAR.into());
     }
     let stream = TcpStream::connect(&found[..]).await?;
     stream.set_nodelay(true)?;
@@ -232,14 +234,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_remote_name_may_not_be_this_machine() {
+    async fn a_name_may_not_lead_nearer_than_its_rule_allows() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in ["localhost", "127.0.0.1"] {
             let url = Url::parse(&format!("http://{host}:{port}/")).unwrap();
             let proxies = Matcher::builder().build();
-            let fault = Dial::with(&url, &proxies, AddressRule::Remote).unwrap().open().await;
-            assert!(fault.err().unwrap().to_string().contains("this machine"), "{host}");
+            for rule in [AddressRule::Public, AddressRule::Private] {
+                let fault = Dial::with(&url, &proxies, rule).unwrap().open().await;
+                assert_eq!(fault.err().unwrap().to_string(), TOO_NEAR, "{host}");
+            }
             let open = Dial::with(&url, &proxies, AddressRule::Any).unwrap().open().await;
             assert!(open.is_ok(), "{host}");
         }

@@ -131,7 +131,7 @@ impl SignIn {
         server: &ProtectedServer,
     ) -> Result<ServerAuthorization, AuthorizationError> {
         let challenge = self.challenge().clone();
-        server.discover(&challenge, self.server.oauth.metadata_url.as_deref()).await
+        server.discover(&challenge).await
     }
 
     /// Returns the scopes to request. After the server wanted more, those of the last sign-in stay.
@@ -171,7 +171,7 @@ impl SignIn {
     async fn reached(&self) -> Result<(Arc<SignInTarget>, ProtectedServer), AuthorizationError> {
         let unready = |_| AuthorizationError::Unsupported("sign-in before a connection was tried");
         let target = self.target().map_err(unready)?;
-        let server = ProtectedServer::new(&target.url).await?;
+        let server = self.protected(&target.url).await?;
         Ok((target, server))
     }
 
