@@ -9,6 +9,9 @@ export const signedIn = signal(Boolean(sessionStorage.getItem(KEY)));
 // True once the gate no longer knows the session of this tab.
 export const hasEnded = signal(false);
 
+// True once the gate has started again, under another address of the page.
+export const hasMoved = signal(false);
+
 // What the gate refused, in its own words.
 export class Refused extends Error {
   constructor(status, error) {
@@ -19,7 +22,16 @@ export class Refused extends Error {
   }
 }
 
+// A worker would read all that passes between the page and the gate. Ours has none.
+async function refuseWorkers() {
+  const workers = navigator.serviceWorker;
+  const known = await workers?.getRegistrations().catch(() => []);
+  if (!workers?.controller && !known?.length) return;
+  throw new Error('a service worker controls this address, so nobody can sign in here: clear what the browser keeps for it, and open a new link');
+}
+
 export async function signIn(code) {
+  await refuseWorkers();
   const answer = await fetch('/api/v1/page/session', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -56,11 +68,15 @@ export async function request(method, path, { body, headers, abort } = {}) {
     cache: 'no-store',
   });
   if (answer.ok) return answer;
-  if (answer.status === 401) {
+  const refused = await refusal(answer);
+  // Each start of the gate has a name of its own, and knows no other.
+  const isForeign = answer.status === 403 && refused.code === 'FORBIDDEN';
+  if (answer.status === 401 || isForeign) {
     hasEnded.value = signedIn.value || hasEnded.value;
+    hasMoved.value = isForeign;
     forget();
   }
-  throw await refusal(answer);
+  throw refused;
 }
 
 async function refusal(answer) {

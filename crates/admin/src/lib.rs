@@ -85,6 +85,7 @@ pub fn router(gateway: Gateway, sessions: Arc<PageSessions>) -> Router {
         .merge(closed)
         .fallback(unknown_route)
         .layer(middleware::from_fn(with_request_id))
+        .layer(middleware::from_fn_with_state(admin.clone(), page::drop_leftovers))
         .with_state(admin)
 }
 

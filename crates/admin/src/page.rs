@@ -1,18 +1,21 @@
 //! The page for people, and its sign-in. The page uses this API like any other program of the
 //! operator.
 
+mod address;
 pub(crate) mod door;
 mod file;
 pub mod session;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use domain::{Code, Refusal};
 use gateway::front::visitor::Visitor;
 use jiff::Timestamp;
 
+pub use address::{GateAddress, other_loopback};
 pub(crate) use file::{HTML, KINDS as FILE_KINDS};
 pub use session::{PageLink, PageSessions};
 
@@ -21,25 +24,65 @@ use crate::answer::{Path, Refused, RequestId};
 use crate::body::{BodyMembers, required};
 use crate::view::{EndedSessions, PageSession, SignInLink, moment};
 
-pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Refused> {
-    found(file::INDEX, &headers)
+/// The media type of the line that stands in for the page at other addresses.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
+const ELSEWHERE: &str = "the page has another address: 'countersign page' prints a link to it";
+
+const LINE: &str = "Countersign runs here. The page has another address: 'countersign page' prints a link to it.\n";
+
+pub(crate) const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+
+/// What others may have left: "storage" covers service workers. Cookies are not of one port.
+pub(crate) const LEFTOVERS: &str = "\"cache\", \"storage\"";
+
+pub(crate) async fn index(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    if !door::is_at_the_page(&admin, &headers) {
+        let fixed = [(header::CONTENT_TYPE, TEXT), (header::CACHE_CONTROL, "no-store")];
+        return Ok((fixed, LINE).into_response());
+    }
+    found(&admin, file::INDEX, &headers)
 }
 
 pub(crate) async fn file(
+    State(admin): State<Admin>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    found(&name, &headers)
+    found(&admin, &name, &headers)
 }
 
 pub(crate) async fn file_in(
+    State(admin): State<Admin>,
     Path((folder, name)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    found(&format!("{folder}/{name}"), &headers)
+    found(&admin, &format!("{folder}/{name}"), &headers)
 }
 
-fn found(name: &str, headers: &HeaderMap) -> Result<Response, Refused> {
+/// Has browsers drop what an earlier holder of the address left in them, wherever the page is not.
+pub(crate) async fn drop_leftovers(
+    State(admin): State<Admin>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_page = door::is_at_the_page(&admin, request.headers());
+    let is_api = request.uri().path().starts_with("/api/");
+    let mut response = next.run(request).await;
+    if !is_page && !is_api {
+        let all = HeaderValue::from_static(LEFTOVERS);
+        response.headers_mut().insert(CLEAR_SITE_DATA, all);
+    }
+    response
+}
+
+fn found(admin: &Admin, name: &str, headers: &HeaderMap) -> Result<Response, Refused> {
+    if !door::is_at_the_page(admin, headers) {
+        return Err(Refusal::new(Code::NotFound, ELSEWHERE).into());
+    }
     file::answer(name, headers).ok_or_else(|| {
         Refusal::new(Code::NotFound, format!("the page has no file '{name}'")).into()
     })
@@ -62,6 +105,9 @@ pub(crate) async fn enter(
     let headers = request.headers().clone();
     let address = Visitor::of(request.extensions()).address(&headers);
     let id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
+    if !door::is_at_the_page(&admin, &headers) {
+        return Err(Refusal::new(Code::Forbidden, ELSEWHERE).into());
+    }
     if !door::is_own(&headers) {
         return Err(door::foreign().into());
     }

@@ -123,7 +123,8 @@ routes! {
                 .gives::<view::Readiness>("Calls are accepted")
                 .answers::<view::Readiness>(StatusCode::SERVICE_UNAVAILABLE, "Calls are not accepted"),
         GET "/" page::index =>
-            Operation::new("Serves the web page").gives_text("HTML", &[page::HTML]),
+            Operation::new("Serves the web page, at its own address")
+                .gives_text("HTML; at other addresses one line of text", &[page::HTML, page::TEXT]),
         GET "/page/{file}" page::file =>
             Operation::new("Serves a file of the page")
                 .path("file", "The name of the file.")
@@ -147,7 +148,7 @@ routes! {
                 .header("Origin", "The address of the page.", words::text())
                 .body::<view::SignInCode>()
                 .makes::<view::PageSession>("The session; the response sets its cookie")
-                .refuses(&[Code::Unauthorized, Code::LedgerUnavailable]),
+                .refuses(&[Code::Unauthorized, Code::Forbidden, Code::LedgerUnavailable]),
     }
     Admin CLOSED closed {
         GET "/metrics" metrics::show =>
@@ -411,7 +412,7 @@ routes! {
         POST "/api/v1/page/codes" page::invite =>
             Operation::new("Creates a sign-in link for a browser")
                 .makes::<view::SignInLink>("The link")
-                .refuses(LEDGER),
+                .refuses(&[Code::Conflict, Code::LedgerUnavailable]),
         DELETE "/api/v1/page/sessions" page::leave =>
             Operation::new("Signs every browser out")
                 .gives::<view::EndedSessions>("The number of sessions ended"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use admin::page::PageSessions;
+use admin::page::{GateAddress, PageSessions};
 use admin::view::ErrorAnswer;
 use axum::Router;
 use axum::body::Body;
@@ -78,7 +78,7 @@ impl Control {
         let settled = app.gateway.settled(source.config.connect_timeout);
         while_waiting("waiting for the servers", settled).await;
         // A gate that ends with this command has no browser sessions.
-        let sessions = Arc::new(PageSessions::new(String::new()));
+        let sessions = Arc::new(PageSessions::new(GateAddress::default()));
         let router = admin::router(app.gateway.clone(), sessions);
         let door = Door::Process { router, gateway: app.gateway, telemetry: app.telemetry };
         Ok(Control { api_key, door })
@@ -108,7 +108,8 @@ impl Control {
         let gateway = Gateway::new(GateSettings::default(), store);
         let api_key = Secret::of_process();
         gateway.tokens().know(api_key.expose(), Caller::admin());
-        let router = admin::router(gateway, Arc::new(PageSessions::new(String::new())));
+        let sessions = Arc::new(PageSessions::new(GateAddress::default()));
+        let router = admin::router(gateway, sessions);
         Ok(Control { api_key, door: Door::Ledger(router) })
     }
 

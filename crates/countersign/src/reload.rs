@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admin::page::GateAddress;
 use arc_swap::ArcSwap;
 use domain::config::Config;
 use gateway::plan::Reach;
@@ -37,6 +38,7 @@ pub(crate) struct Reload {
     pub(crate) servers: Servers,
     pub(crate) guard: Arc<ArcSwap<Guard>>,
     pub(crate) port: u16,
+    pub(crate) address: GateAddress,
 }
 
 /// The versions of the config files.
@@ -98,7 +100,7 @@ impl Reload {
     async fn apply(&self) {
         let source = self.own.clone().with_folder(&self.place);
         source.tell_notes();
-        self.guard.store(Arc::new(guard(&source.config, self.port)));
+        self.guard.store(Arc::new(guard(&source.config, self.port, &self.address)));
         if let Err(failure) = self.know_agent(&source.config) {
             tracing::error!("{}; the default token is not known", failure.message());
         }
@@ -139,8 +141,12 @@ pub(crate) fn trusted(source: &Source) -> Option<String> {
     source.folder.as_ref()?.trusted.clone()
 }
 
-pub(crate) fn guard(config: &Config, port: u16) -> Guard {
-    Guard::new(config.hosts(port), config.origins(port))
+/// Returns the names to accept: those of the config, and that of the page.
+pub(crate) fn guard(config: &Config, port: u16, address: &GateAddress) -> Guard {
+    let own = || address.own_name().map(str::to_owned);
+    let hosts = config.hosts(port).into_iter().chain(own());
+    let own_origin = own().map(|name| format!("http://{name}"));
+    Guard::new(hosts, config.origins(port).into_iter().chain(own_origin))
 }
 
 /// Returns the current version of the config files. Call it before reading the files, so that a

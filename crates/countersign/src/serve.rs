@@ -1,13 +1,14 @@
 //! `countersign serve`: parse, build, spawn, drain.
 
 use std::future::pending;
+use std::io::ErrorKind;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, absolute};
 use std::sync::{Arc, OnceLock};
 
-use admin::page::PageSessions;
+use admin::page::{GateAddress, PageSessions, other_loopback};
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::{Query, Request, State};
@@ -16,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use domain::caller::Role;
 use domain::config::{Config, ServerOrigin};
+use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
@@ -28,6 +30,7 @@ use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use mcp::http::guard::Guard;
 use mcp::task;
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
@@ -38,6 +41,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{self, App, Purpose};
 use crate::cli::{Locations, Serve, ServeFormat};
+use crate::command::page;
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -52,6 +56,9 @@ use crate::{demo, source, step, workspace};
 /// Connections that the system keeps until they are accepted, as far as it is set up to. One that
 /// finds the queue full is dropped, and its client tries again only after a second.
 const ACCEPT_QUEUE_MAX: u32 = 4096;
+
+/// The number of ports tried for one that is free on both loopback addresses.
+const PORTS_MAX: usize = 32;
 
 /// Unread bytes that the system buffers for each connection. Its default grows to megabytes.
 const UNREAD_BYTES_MAX: u32 = 64 * 1024;
@@ -82,18 +89,17 @@ pub(crate) async fn run_with(
     home.prepare()?;
     let _lock = home.lock()?;
     step::purge(home.path());
-    let tcp = bind_tcp(listen)?;
-    let address = tcp
-        .local_addr()
-        .map_err(|error| Failure::system(format!("cannot read the listening address: {error}")))?;
+    let Bound { address, listeners, taken } = bind_tcp(listen)?;
     let socket = bind_socket(&home.control_socket())?;
     let events_socket = bind_socket(&home.events_socket())?;
     let app = app::build(&home, &source.config, Reach::All, purpose)?;
     app::set_retention(app.gateway.store(), &source.config).await;
-    let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
-    let sessions = Arc::new(PageSessions::new(page_origin(&source.config, address)));
+    let origins = GateAddress::of(&source.config, address, taken).map_err(refused_start)?;
+    let guard = reload::guard(&source.config, address.port(), &origins);
+    let guard = Arc::new(ArcSwap::from_pointee(guard));
+    let sessions = Arc::new(PageSessions::new(origins.clone()));
     let serving = Serving::new(&app, sessions.clone());
-    serving.spawn_public(tcp, wire, guard.clone(), source.config.behind_proxy);
+    serving.spawn_public(listeners, wire, guard.clone(), source.config.behind_proxy);
     serving.spawn_local(socket);
     let reload = Reload {
         place: place.clone(),
@@ -104,6 +110,7 @@ pub(crate) async fn run_with(
         servers: app.servers,
         guard,
         port: address.port(),
+        address: origins,
     };
     task::spawn_tracked(&serving.connections, reload.watch(serving.stop.clone()));
     task::spawn_tracked(&serving.connections, app.gateway.clone().watch_decisions());
@@ -111,8 +118,9 @@ pub(crate) async fn run_with(
     let events = Events::new(app.gateway.clone());
     let taking = take_spool(&home, &app.gateway, &events, &serving.hear);
     let hearing = task::spawn(events.serve(events_socket, serving.hear.clone()));
-    let ready = Ready { place, home: &home, address, config: &source.config, purpose };
-    ready.announce(&args.output, &sessions)?;
+    let ready =
+        Ready { place, home: &home, address, config: &source.config, purpose, sessions: &sessions };
+    ready.announce(&args.output)?;
     let result = tokio::select! {
         () = stop.received() => Ok(()),
         result = companion(app.gateway.clone()) => result,
@@ -125,6 +133,10 @@ pub(crate) async fn run_with(
     app.telemetry.end().await;
     let _ = std::fs::remove_file(home.control_socket());
     result
+}
+
+fn refused_start(refusal: Refusal) -> Failure {
+    Failure::system(refusal.message)
 }
 
 /// Starts recording the events that hooks write to the spool.
@@ -154,10 +166,51 @@ fn check_reach(listen: SocketAddr, config: &Config) -> Result<(), Failure> {
     )))
 }
 
-fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
+/// The listeners of a gate.
+struct Bound {
+    address: SocketAddr,
+    listeners: Vec<TcpListener>,
+    /// The other loopback address, if it cannot be had.
+    taken: Option<SocketAddr>,
+}
+
+/// Listens on an address, and with the same port on the other one that browsers may try.
+fn bind_tcp(listen: SocketAddr) -> Result<Bound, Failure> {
+    let mut attempt = 1;
+    loop {
+        let first = bind_one(listen)?;
+        let address = first.local_addr().map_err(|error| {
+            Failure::system(format!("cannot read the listening address: {error}"))
+        })?;
+        let mut listeners = vec![first];
+        let mut taken = None;
+        if let Some(other) = other_loopback(address.ip()) {
+            let other = SocketAddr::new(other, address.port());
+            match open_port(other) {
+                Ok(second) => listeners.push(second),
+                // The machine has no such address, so nobody can listen there.
+                Err(error) if is_missing(&error) => {}
+                Err(_) if listen.port() == 0 && attempt < PORTS_MAX => {
+                    attempt += 1;
+                    continue;
+                }
+                Err(_) => taken = Some(other),
+            }
+        }
+        return Ok(Bound { address, listeners, taken });
+    }
+}
+
+/// Reports whether an address cannot be listened on because the machine lacks it, or its family.
+fn is_missing(error: &std::io::Error) -> bool {
+    let family = Some(Errno::AFNOSUPPORT);
+    error.kind() == ErrorKind::AddrNotAvailable || Errno::from_io_error(error) == family
+}
+
+fn bind_one(address: SocketAddr) -> Result<TcpListener, Failure> {
     open_port(address).map_err(|error| {
         let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
+            ErrorKind::AddrInUse => {
                 "; another program is using the port: stop it, or use --listen 127.0.0.1:0"
             }
             _ => "",
@@ -220,7 +273,7 @@ impl Serving {
 
     fn spawn_public(
         &self,
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         wire: Wire,
         guard: Arc<ArcSwap<Guard>>,
         behind_proxy: bool,
@@ -231,7 +284,10 @@ impl Serving {
         let router = guarded(self.routes.clone(), guard);
         let visitors = Visitors::new(behind_proxy);
         let service = Listening { router, visitors, wire, stop: self.stop.clone() };
-        task::spawn_tracked(&self.connections, service.serve(listener, self.connections.clone()));
+        for listener in listeners {
+            let serving = service.clone().serve(listener, self.connections.clone());
+            task::spawn_tracked(&self.connections, serving);
+        }
     }
 
     fn spawn_local(&self, listener: UnixListener) {
@@ -438,10 +494,11 @@ struct Ready<'a> {
     address: SocketAddr,
     config: &'a Config,
     purpose: Purpose,
+    sessions: &'a PageSessions,
 }
 
 impl Ready<'_> {
-    fn announce(&self, format: &ServeFormat, sessions: &PageSessions) -> Result<(), Failure> {
+    fn announce(&self, format: &ServeFormat) -> Result<(), Failure> {
         let text = match format {
             ServeFormat::Json => json!({
                 "event": "ready",
@@ -452,12 +509,10 @@ impl Ready<'_> {
             })
             .to_string(),
             ServeFormat::Text => {
-                let link = sessions
-                    .link(Timestamp::now())
-                    .map_err(|refusal| Failure::system(refusal.message))?;
+                let link = self.link()?;
                 match self.purpose {
-                    Purpose::Demo => self.tour(&link.url),
-                    Purpose::Work => self.welcome(&link.url),
+                    Purpose::Demo => self.tour(&link),
+                    Purpose::Work => self.welcome(&link),
                 }
             }
         };
@@ -465,6 +520,20 @@ impl Ready<'_> {
         writeln!(stdout, "{text}")
             .and_then(|()| stdout.flush())
             .map_err(|error| Failure::system(format!("cannot write to stdout: {error}")))
+    }
+
+    /// Returns a link to the page with what is to be said about it, or why there is none.
+    fn link(&self) -> Result<String, Failure> {
+        match self.sessions.link(Timestamp::now()) {
+            Ok(link) => match page::note_for(&link.url) {
+                Some(note) => Ok(format!("{}\n  {note}", link.url)),
+                None => Ok(link.url),
+            },
+            Err(refusal) if refusal.code == Code::Conflict => {
+                Ok(format!("none: {}", refusal.message))
+            }
+            Err(refusal) => Err(refused_start(refusal)),
+        }
     }
 
     fn welcome(&self, page: &str) -> String {
@@ -477,7 +546,7 @@ impl Ready<'_> {
             program.push_str(&format!(" --config {}", config.display()));
         }
         // Not the address that it listens on: nobody can connect to 0.0.0.0.
-        let origin = page_origin(self.config, self.address);
+        let origin = self.sessions.address().clients();
         format!(
             "Countersign {version} is ready on {origin}\n\n\
              \x20 servers  {servers}\n\
@@ -520,7 +589,7 @@ impl Ready<'_> {
              Another link: {program} page\n\
              Stop it:      Ctrl+C",
             version = env!("CARGO_PKG_VERSION"),
-            origin = page_origin(self.config, self.address),
+            origin = self.sessions.address().clients(),
         )
     }
 
@@ -538,21 +607,6 @@ impl Ready<'_> {
 fn this_program() -> String {
     std::env::current_exe()
         .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string())
-}
-
-/// Returns the address of the page for a browser: one of the allowed names, or the address itself
-/// if that is allowed.
-fn page_origin(config: &Config, address: SocketAddr) -> String {
-    let (hosts, origins) = (config.hosts(address.port()), config.origins(address.port()));
-    let is_named = |origin: &&String| {
-        origin.split_once("://").is_some_and(|(_, name)| hosts.iter().any(|host| host == name))
-    };
-    let own = format!("{}://{address}", config.scheme());
-    let usable: Vec<&String> = origins.iter().filter(is_named).collect();
-    match usable.first() {
-        Some(first) if !usable.contains(&&own) => first.to_string(),
-        Some(_) | None => own,
-    }
 }
 
 /// Describes the servers, with a command to try them.

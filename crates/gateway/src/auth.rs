@@ -193,12 +193,16 @@ pub fn digest(token: &str) -> [u8; 32] {
 
 /// Generates an unguessable secret.
 pub fn secret(prefix: &str) -> Result<String, Refusal> {
-    let mut random = [0; TOKEN_BYTES];
+    Ok(format!("{prefix}_{}", random_digits::<TOKEN_BYTES>()?))
+}
+
+/// Generates random bytes, as hexadecimal digits.
+pub fn random_digits<const BYTES: usize>() -> Result<String, Refusal> {
+    let mut random = [0; BYTES];
     getrandom::fill(&mut random).map_err(|error| {
         Refusal::new(Code::LedgerUnavailable, format!("cannot generate a secret: {error}"))
     })?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{prefix}_{digits}"))
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Authentication of requests from a signed-in page: the cookie of this port, the tab's token in a
-//! header, and the page's own origin for any request that may change something.
+//! Authentication of requests from a signed-in page: an address that serves the page, the cookie of
+//! its port, the tab's token in a header, and the page's own origin for any request that may change
+//! something.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,6 +11,7 @@ use futures_util::StreamExt;
 use jiff::Timestamp;
 
 use super::session::{OpenSession, PageSessions, SESSION_LIFETIME};
+use crate::Admin;
 
 /// The header in which the page sends its token.
 pub(crate) const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-countersign-session");
@@ -24,6 +26,9 @@ pub(crate) fn admit(
     request: &Request,
 ) -> Result<Option<OpenSession>, Refusal> {
     let headers = request.headers();
+    if !sessions.address().serves_page(host(headers)) {
+        return Ok(None);
+    }
     let token = headers.get(&TOKEN_HEADER).and_then(|token| token.to_str().ok());
     let opened = match (cookie(headers), token, headers.get(header::AUTHORIZATION)) {
         (Some(cookie), Some(token), None) => sessions.find(cookie, token, Timestamp::now()),
@@ -34,6 +39,15 @@ pub(crate) fn admit(
         Some(_) if !only_reads && !is_own(headers) => Err(foreign()),
         opened => Ok(opened),
     }
+}
+
+/// Reports whether a request was sent to an address that serves the page.
+pub(crate) fn is_at_the_page(admin: &Admin, headers: &HeaderMap) -> bool {
+    admin.sessions.address().serves_page(host(headers))
+}
+
+fn host(headers: &HeaderMap) -> &str {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
 /// Reports whether the request comes from a page of this same address.
@@ -72,8 +86,7 @@ pub(crate) fn set_cookie(headers: &HeaderMap, value: &str) -> String {
 }
 
 fn cookie_name(headers: &HeaderMap) -> String {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let port = host.rsplit_once(':').map(|(_, port)| port);
+    let port = host(headers).rsplit_once(':').map(|(_, port)| port);
     let port = port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
     format!("countersign-{}", port.unwrap_or("default"))
 }

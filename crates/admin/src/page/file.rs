@@ -7,10 +7,11 @@ use std::sync::LazyLock;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// The content security policy: only our scripts and requests, no frames, no forms, nothing inline.
+/// The content security policy: only our scripts and requests, no frames, no forms, no workers,
+/// nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
-    form-action 'none'";
+    form-action 'none'; worker-src 'none'";
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

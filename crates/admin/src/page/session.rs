@@ -9,6 +9,8 @@ use gateway::auth::{digest, secret};
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::address::GateAddress;
+
 /// The lifetime of a code: enough to go from the terminal to the browser.
 pub const CODE_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 
@@ -27,8 +29,7 @@ type SecretHash = [u8; 32];
 /// The codes and sessions of one listener. They live in memory: a restart, which a new admin key
 /// requires, ends them all.
 pub struct PageSessions {
-    /// The origin of the page, as a browser names it: `http://127.0.0.1:7420`.
-    origin: String,
+    address: GateAddress,
     held: Mutex<Entrances>,
 }
 
@@ -72,22 +73,23 @@ pub(crate) struct OpenSession {
 }
 
 impl PageSessions {
-    pub fn new(origin: String) -> PageSessions {
-        PageSessions { origin, held: Mutex::default() }
+    pub fn new(address: GateAddress) -> PageSessions {
+        PageSessions { address, held: Mutex::default() }
     }
 
-    /// Returns the address of the page; empty if nobody can open it.
-    pub(crate) fn origin(&self) -> &str {
-        &self.origin
+    /// Returns the origins of the gate.
+    pub fn address(&self) -> &GateAddress {
+        &self.address
     }
 
     /// Makes a link. The code follows `#`, which browsers do not send: it is in no request line.
     pub fn link(&self, now: Timestamp) -> Result<PageLink, Refusal> {
+        let origin = self.address.page()?;
         let code = secret("csl")?;
         let until = now + CODE_LIFETIME;
         let mut held = self.lock(now);
         push(&mut held.codes, CODES_MAX, Code { code: digest(&code), until });
-        Ok(PageLink { url: format!("{}/#code={code}", self.origin), expires_at: until })
+        Ok(PageLink { url: format!("{origin}/#code={code}"), expires_at: until })
     }
 
     /// Redeems a code, if it is valid. A browser that already has the cookie of another tab keeps
@@ -157,6 +159,8 @@ fn push<T>(list: &mut Vec<T>, max: usize, item: T) -> Option<T> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
+    use domain::config::Config;
+
     use super::*;
 
     fn now() -> Timestamp {
@@ -168,12 +172,15 @@ mod tests {
     }
 
     fn sessions() -> PageSessions {
-        PageSessions::new("http://127.0.0.1:7420".to_owned())
+        let listening = "127.0.0.1:7420".parse().unwrap();
+        PageSessions::new(GateAddress::of(&Config::default(), listening, None).unwrap())
     }
 
     fn code(sessions: &PageSessions) -> String {
         let url = sessions.link(now()).unwrap().url;
-        url.strip_prefix("http://127.0.0.1:7420/#code=").unwrap().to_owned()
+        let (origin, code) = url.split_once("/#code=").unwrap();
+        assert_eq!(origin, sessions.address.page().unwrap());
+        code.to_owned()
     }
 
     fn entered(sessions: &PageSessions, cookie: Option<&str>) -> BrowserPass {

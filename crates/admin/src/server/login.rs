@@ -3,8 +3,9 @@
 
 use axum::Json;
 use axum::extract::{RawQuery, Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
+use domain::trust::visible;
 use domain::{Code, Refusal};
 use gateway::operator::{LoginInvitation, LoginProgress, LoginTarget};
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use crate::Admin;
 use crate::answer::{Path, Query, Refused};
 use crate::body::{BodyMembers, required};
 use crate::decision::{Decider, carry_out};
+use crate::page::{CLEAR_SITE_DATA, LEFTOVERS};
 use crate::view::{ServerEntry, ServerLogin, moment};
 
 /// The path that the browser returns to.
@@ -36,7 +38,7 @@ pub(crate) async fn begin(
     body.finish()?;
     let gateway = admin.gateway.clone();
     let target = LoginTarget { server: name.clone(), token: token.clone() };
-    let origin = admin.sessions.origin().to_owned();
+    let origin = admin.sessions.address().clients().to_owned();
     let invitation = carry_out(async move {
         if is_device {
             return gateway.start_device_login(by, &target).await;
@@ -139,22 +141,23 @@ pub(crate) async fn callback(
 ) -> Result<Response, Refused> {
     let ending = async move { Ok(admin.gateway.finish_login(&query.unwrap_or_default()).await) };
     let outcome = carry_out(ending).await?;
-    let mut response =
-        Html(told(outcome.as_deref().map_err(|refusal| &*refusal.message))).into_response();
+    Ok(told(outcome.as_deref().map_err(|refusal| &*refusal.message)))
+}
+
+/// Builds the response that a browser shows after a sign-in: to a server, or failed for a reason.
+/// Its address is a plain one of this machine, which other programs may have held before.
+pub fn told(outcome: Result<&str, &str>) -> Response {
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-store"),
+        (CLEAR_SITE_DATA, LEFTOVERS),
     ];
-    for (name, value) in fixed {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    Ok(response)
+    (fixed, Html(text(outcome))).into_response()
 }
 
-/// Returns the page that a browser shows after a sign-in: to a server, or failed for a reason.
-pub fn told(outcome: Result<&str, &str>) -> String {
+fn text(outcome: Result<&str, &str>) -> String {
     let (title, words) = match outcome {
         Ok(server) => {
             ("Signed in", format!("Signed in to '{}'. You can close this tab.", escaped(server)))
@@ -170,8 +173,10 @@ pub fn told(outcome: Result<&str, &str>) -> String {
     )
 }
 
+/// Escapes markup, and shows hidden characters by their code point.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let text = visible(text).replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -180,11 +185,18 @@ mod tests {
 
     #[test]
     fn nothing_in_the_words_becomes_markup() {
-        let page = told(Err("<script>alert(\"1\")</script> & more"));
+        let page = text(Err("<script>alert(\"1\")</script> & more"));
         assert!(
             page.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; more"),
             "{page}"
         );
-        assert!(told(Ok("linear")).contains("Signed in to 'linear'"));
+        assert!(text(Ok("linear")).contains("Signed in to 'linear'"));
+    }
+
+    #[test]
+    fn what_hides_in_the_words_is_named() {
+        let page = text(Err("denied\u{202e}\u{200b}\u{1b}[31m\u{e0041}, für Ünser"));
+        let expected = "denied⟨U+202E⟩⟨U+200B⟩⟨U+001B⟩[31m⟨U+E0041⟩, für Ünser";
+        assert!(page.contains(expected), "{page}");
     }
 }

@@ -14,7 +14,20 @@ pub(crate) async fn run(place: &Locations) -> Result<(), Failure> {
         return Err(Failure::input(words));
     };
     let link = control.post("/api/v1/page/codes").await?;
-    output::line(&output::read::<SignInLink>(&link)?.url)?;
+    let url = output::read::<SignInLink>(&link)?.url;
+    output::line(&url)?;
     note("The link signs in one browser, once, and expires after ten minutes.");
+    if let Some(words) = note_for(&url) {
+        note(words);
+    }
     Ok(())
+}
+
+/// Returns what is to be said about a link to a name of this machine's own: Safari asks the DNS for
+/// it, which does not know it.
+pub(crate) fn note_for(url: &str) -> Option<&'static str> {
+    let is_unknown = cfg!(target_os = "macos") && url.contains(".localhost:");
+    is_unknown.then_some(
+        "Safari cannot open this address: use another browser, or set 'tls' in the config.",
+    )
 }

@@ -321,7 +321,7 @@ async fn the_demo_plays_its_script_and_leaves_nothing() {
     assert!(told.contains("refused: INTENT_MISMATCH"), "{told}");
     assert!(told.contains("refused: TOOL_BLOCKED"), "a tool that changed is locked: {told}");
     let page = told.lines().find(|line| line.contains("/#code=")).expect("the page's link");
-    assert!(page.trim().starts_with("http://127.0.0.1:"), "{page}");
+    assert!(page.trim().starts_with("http://gate-"), "{page}");
     assert!(told.trim_end().ends_with("ok: deleted"), "{told}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!dir.path().join("home").exists(), "the person's own home is not touched");

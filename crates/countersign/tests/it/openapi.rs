@@ -164,6 +164,8 @@ async fn asked(gate: &Gate, document: &Value, phases: &str, examples: usize) -> 
     let dir = gate.dir.path();
     let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     std::fs::write(file("openapi.json"), document.to_string()).unwrap();
+    let (_, link) = gate.rest(Method::POST, "/api/v1/page/codes", None).await;
+    let page = link["url"].as_str().unwrap().split('/').nth(2).unwrap();
     let program = foreign::program("python-schemathesis/bin/schemathesis");
     let config: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/peers/schemathesis.toml");
@@ -172,6 +174,7 @@ async fn asked(gate: &Gate, document: &Value, phases: &str, examples: usize) -> 
         .arg(config)
         .args(["run", &file("openapi.json"), "--url", &format!("http://{}", gate.address)])
         .args(["--header", &format!("Authorization: Bearer {}", gate.secret("api-key"))])
+        .args(["--header", &format!("Host: {page}")])
         .args(["--phases", phases, "--max-examples", &examples.to_string(), "--seed", SEED])
         .args(["--request-timeout", "30", "--generation-database", "none", "--no-color"])
         .args(["--report", "har", "--report-har-path", &file("asked.har")])

@@ -24,6 +24,7 @@ use crate::runs;
 
 mod alive;
 mod busy;
+mod squatter;
 mod touched;
 
 /// A browser takes a while to start on a busy machine.
@@ -43,18 +44,12 @@ pub(crate) async fn drive(
         "link" => json!({"link": link(gate).await}),
         what => act(what, args).await,
     };
-    play(gate.dir.path(), &gate.address, (script, scene), act).await;
+    play(gate.dir.path(), (script, scene), act).await;
 }
 
 #[allow(clippy::print_stderr, reason = "what was measured is for people")]
-async fn play(
-    dir: &Path,
-    address: &str,
-    (script, mut scene): (&str, Value),
-    act: impl AsyncFn(&str, Value) -> Value,
-) {
+async fn play(dir: &Path, (script, scene): (&str, Value), act: impl AsyncFn(&str, Value) -> Value) {
     let _turn = BROWSER.lock().await;
-    scene["origin"] = format!("http://{address}").into();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page");
     let mut child = command(Path::new("node"), dir)
         .arg(scripts.join(script))
@@ -455,12 +450,11 @@ async fn the_demo_has_something_for_every_view() {
     };
     // A full pipe would block the demo.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
-    let address = link.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
     let act = async |what: &str, args: Value| match what {
         "link" => json!({"link": link}),
         what => nothing(what, args).await,
     };
-    play(dir.path(), &address, ("demo.mjs", json!({})), act).await;
+    play(dir.path(), ("demo.mjs", json!({})), act).await;
 }
 
 /// Serves a foreign page on a port of this machine.
@@ -509,10 +503,21 @@ struct Session {
     token: String,
 }
 
-async fn sign_in(gate: &Gate, origin: &str) -> Result<Session, u16> {
-    let code = link(gate).await.split_once("#code=").unwrap().1.to_owned();
+/// Returns the `Host` of the page, and a code.
+async fn page_link(gate: &Gate) -> (String, String) {
+    let link = link(gate).await;
+    let (origin, code) = link.split_once("/#code=").unwrap();
+    (origin.strip_prefix("http://").unwrap().to_owned(), code.to_owned())
+}
+
+async fn sign_in(gate: &Gate, host: &str, origin: &str) -> Result<Session, u16> {
+    enter(gate, &page_link(gate).await.1, host, origin).await
+}
+
+async fn enter(gate: &Gate, code: &str, host: &str, origin: &str) -> Result<Session, u16> {
     let answer = http_client()
         .post(format!("http://{}/api/v1/page/session", gate.address))
+        .header("host", host)
         .header("origin", origin)
         .header("content-type", "application/json")
         .body(json!({"code": code}).to_string())
@@ -540,11 +545,13 @@ async fn ask(gate: &Gate, method: Method, path: &str, headers: &[(&str, &str)]) 
 #[tokio::test]
 async fn a_session_needs_both_halves_and_its_own_origin() {
     let mut gate = Gate::scripted(plain_tools()).await;
-    let own = format!("http://{}", gate.address);
-    let by_name = own.replace("127.0.0.1", "localhost");
-    assert_eq!(sign_in(&gate, "http://127.0.0.1:1").await.err(), Some(403), "another port");
-    assert_eq!(sign_in(&gate, &by_name).await.err(), Some(403), "another name of ours");
-    let session = sign_in(&gate, &own).await.ok().unwrap();
+    let (name, _) = page_link(&gate).await;
+    let own = format!("http://{name}");
+    let plain = format!("http://{}", gate.address);
+    assert_eq!(sign_in(&gate, &name, "http://127.0.0.1:1").await.err(), Some(403), "another port");
+    assert_eq!(sign_in(&gate, &name, &plain).await.err(), Some(403), "another name of ours");
+    let session = sign_in(&gate, &name, &own).await.ok().unwrap();
+    let host = ("host", &*name);
     let cookie = ("cookie", &*session.cookie);
     let token = ("x-countersign-session", &*session.token);
     let origin = ("origin", &*own);
@@ -554,7 +561,7 @@ async fn a_session_needs_both_halves_and_its_own_origin() {
     for (headers, reads, changes) in [
         (vec![cookie, token, origin], 200, 201),
         (vec![cookie, token], 200, 403),
-        (vec![cookie, token, ("origin", &*by_name)], 200, 403),
+        (vec![cookie, token, ("origin", &*plain)], 200, 403),
         (vec![cookie, token, ("origin", "http://127.0.0.1:1")], 403, 403),
         (vec![cookie, token, ("origin", "null")], 403, 403),
         (vec![cookie, origin], 401, 401),
@@ -562,31 +569,88 @@ async fn a_session_needs_both_halves_and_its_own_origin() {
         (vec![cookie, ("x-countersign-session", "css_x"), origin], 401, 401),
         (vec![cookie, token, origin, ("authorization", "Bearer csk_wrong")], 401, 401),
     ] {
+        let headers = [&[host], &headers[..]].concat();
         let read = ask(&gate, get.clone(), "/api/v1/status", &headers).await;
         let changed = ask(&gate, post.clone(), "/api/v1/page/codes", &headers).await;
         assert_eq!((read, changed), (reads, changes), "{headers:?}");
     }
     // Agents' tokens keep their rights, even together with a session.
     let agent = format!("Bearer {}", gate.secret("agent-token"));
-    let headers = [cookie, token, origin, ("authorization", &*agent)];
+    let headers = [host, cookie, token, origin, ("authorization", &*agent)];
     assert_eq!(ask(&gate, get.clone(), "/api/v1/status", &headers).await, 403);
-    assert_eq!(ask(&gate, post, "/mcp", &[cookie, token, origin]).await, 401, "no agent");
+    assert_eq!(ask(&gate, post, "/mcp", &[host, cookie, token, origin]).await, 401, "no agent");
     // The key can change only with a restart, which ends every session.
     gate.end().await;
     std::fs::remove_file(gate.home().join("api-key")).unwrap();
     gate.restart().await;
     let renamed = session.cookie.replace(&port, gate.address.rsplit_once(':').unwrap().1);
-    let headers = [("cookie", &*renamed), token];
-    assert_eq!(ask(&gate, get, "/api/v1/status", &headers).await, 401);
+    let (renewed, _) = page_link(&gate).await;
+    assert_ne!(name.split_once(':').unwrap().0, renewed.split_once(':').unwrap().0);
+    let headers = [("host", &*renewed), ("cookie", &*renamed), token];
+    assert_eq!(ask(&gate, get.clone(), "/api/v1/status", &headers).await, 401);
+    // Nothing answers to the name of the start before, whatever the port.
+    let old = format!("{}:{}", name.split_once(':').unwrap().0, renewed.split_once(':').unwrap().1);
+    assert_eq!(ask(&gate, get, "/", &[("host", &*old)]).await, 403);
+}
+
+#[tokio::test]
+async fn a_plain_address_serves_no_page_and_takes_no_session() {
+    let gate = Gate::scripted(plain_tools()).await;
+    let (name, code) = page_link(&gate).await;
+    let port = gate.address.rsplit_once(':').unwrap().1;
+    let plain = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+    for host in &plain {
+        let refused = enter(&gate, &code, host, &format!("http://{host}")).await;
+        assert_eq!(refused.err(), Some(403), "{host}");
+    }
+    // Control: the code was not used up, and opens a session at the page's own address.
+    let session = enter(&gate, &code, &name, &format!("http://{name}")).await.ok().unwrap();
+    let key = format!("Bearer {}", gate.secret("api-key"));
+    let (cookie, token) = (&*session.cookie, &*session.token);
+    for host in plain.iter().chain([&name]) {
+        let is_page = *host == name;
+        let get = http_client().get(format!("http://{}/", gate.address)).header("host", host);
+        let index = get.send().await.unwrap();
+        let clears = index.headers().get("clear-site-data").is_some();
+        let text = index.text().await.unwrap();
+        assert_eq!(text.contains("<!doctype html>"), is_page, "{host}: {text}");
+        assert!(is_page || text.trim().lines().count() == 1, "{host}: {text}");
+        assert!(is_page || text.contains("'countersign page'"), "{host}: {text}");
+        assert_eq!(clears, !is_page, "{host}");
+        let headers = [("host", &**host)];
+        let file = ask(&gate, Method::GET, "/page/app.mjs", &headers).await;
+        assert_eq!(file, if is_page { 200 } else { 404 }, "{host}");
+        let origin = format!("http://{host}");
+        let of_page = [
+            ("host", &**host),
+            ("origin", &*origin),
+            ("cookie", cookie),
+            ("x-countersign-session", token),
+        ];
+        for (method, path) in [
+            (Method::GET, "/api/v1/status"),
+            (Method::GET, "/api/v1/events"),
+            (Method::POST, "/api/v1/page/codes"),
+        ] {
+            let status = ask(&gate, method, path, &of_page).await;
+            assert_eq!(status == 401, !is_page, "{host}{path}: {status}");
+        }
+        let with_key = [("host", &**host), ("authorization", &*key)];
+        for path in ["/api/v1/status", "/metrics", "/healthz"] {
+            assert_eq!(ask(&gate, Method::GET, path, &with_key).await, 200, "{host}{path}");
+        }
+    }
+    gate.http().await.request("tools/list", json!({})).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_its_session() {
     let gate = Gate::scripted(plain_tools()).await;
-    let own = format!("http://{}", gate.address);
-    let session = sign_in(&gate, &own).await.ok().unwrap();
+    let (name, _) = page_link(&gate).await;
+    let session = sign_in(&gate, &name, &format!("http://{name}")).await.ok().unwrap();
     let events = http_client()
-        .get(format!("{own}/api/v1/events"))
+        .get(format!("http://{}/api/v1/events", gate.address))
+        .header("host", &name)
         .header("cookie", &session.cookie)
         .header("x-countersign-session", &session.token);
     let mut events = events.send().await.unwrap();
@@ -636,10 +700,14 @@ async fn copies_are_checked_with_the_keys_of_the_home() {
 #[tokio::test]
 async fn the_page_is_served_with_strict_rules() {
     let gate = Gate::scripted(json!([])).await;
-    let index = http_client().get(format!("http://{}/", gate.address)).send().await.unwrap();
+    let (name, _) = page_link(&gate).await;
+    let index = http_client().get(format!("http://{}/", gate.address)).header("host", &name);
+    let index = index.send().await.unwrap();
     let header = |name: &str| index.headers()[name].to_str().unwrap().to_owned();
     let policy = header("content-security-policy");
-    for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"] {
+    for rule in
+        ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "worker-src 'none'"]
+    {
         assert!(policy.contains(rule), "{policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");
@@ -647,8 +715,6 @@ async fn the_page_is_served_with_strict_rules() {
     assert_eq!(header("x-content-type-options"), "nosniff");
     let text = index.text().await.unwrap();
     assert!(!text.contains("<style") && !text.contains("onclick"), "nothing inline: {text}");
-    let output = gate.cli(&["page"]).await;
-    assert!(stdout(&output).starts_with(&format!("http://{}/#code=csl_", gate.address)));
 }
 
 #[tokio::test]

@@ -1,11 +1,17 @@
 //! Start and stop of the program, and its messages if it cannot start.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use serde_json::json;
-use testkit::gate::{Gate, Serving};
+use testkit::gate::{Gate, Serving, http_client};
 use testkit::program::{program, run, stderr, stdio_client, stdout};
+use testkit::run::skipped;
 use testkit::wait::eventually;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::TcpListener;
+use tokio::process::ChildStdout;
 
 fn mode(path: &std::path::Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -63,6 +69,52 @@ async fn a_taken_port_is_a_system_error() {
         stderr(&output)
     );
     assert_eq!(stdout(&output), "");
+}
+
+/// Browsers try both loopback addresses for the name of the page, and take the one that answers.
+#[tokio::test]
+async fn the_page_has_both_loopback_addresses_or_none() {
+    let Ok(foreign) = TcpListener::bind("[::1]:0").await else {
+        return skipped("this machine has no IPv6");
+    };
+    let taken = foreign.local_addr().unwrap();
+    let listen = format!("127.0.0.1:{}", taken.port());
+    let dir = tempfile::tempdir().unwrap();
+    let serve = || {
+        let mut command = program(dir.path());
+        command.args(["serve", "--listen", &listen]).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        (BufReader::new(child.stdout.take().unwrap()).lines(), child)
+    };
+    let reason = format!("another program listens on {taken}");
+    let (mut said, mut child) = serve();
+    let line = next_with(&mut said, "none: ").await;
+    assert!(line.contains(&reason), "{line}");
+    let refused = run(dir.path(), ["page"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains(&format!("CONFLICT: {reason}")), "{}", stderr(&refused));
+    // Agents are served as ever.
+    let client = stdio_client(dir.path(), &[], json!({}), vec![]).await;
+    client.request("tools/list", json!({})).await.unwrap();
+    let alive = |host: SocketAddr| http_client().get(format!("http://{host}/healthz")).send();
+    assert_eq!(alive(listen.parse().unwrap()).await.unwrap().status(), 200);
+    child.kill().await.unwrap();
+    drop(foreign);
+    // Control: with the address free there is a link, and the gate has both.
+    let (mut said, _child) = serve();
+    next_with(&mut said, "/#code=").await;
+    assert_eq!(alive(taken).await.unwrap().status(), 200);
+    assert!(TcpListener::bind(taken).await.is_err());
+}
+
+/// Returns the next line with these words.
+async fn next_with(said: &mut Lines<BufReader<ChildStdout>>, words: &str) -> String {
+    loop {
+        let line = said.next_line().await.unwrap().expect("another line");
+        if line.contains(words) {
+            return line;
+        }
+    }
 }
 
 #[tokio::test]

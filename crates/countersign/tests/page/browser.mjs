@@ -2,6 +2,8 @@
 // happen outside of it (calls of agents, files) it asks of the test that started it, line by line.
 // Whatever the page complains of, or asks of another host, fails the scenario. With $PAGE_FILES the
 // page's own files are those of that folder, so that a change of them needs no build.
+import { once } from 'node:events';
+import { get } from 'node:http';
 import { createRequire } from 'node:module';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -75,10 +77,13 @@ const KINDS = { html: 'text/html', css: 'text/css', svg: 'image/svg+xml', mjs: '
 
 // The gate's own answer, its rules included, with another body.
 async function fromFolder(route) {
-  const { pathname } = new URL(route.request().url());
+  const { host, pathname, port } = new URL(route.request().url());
   const name = pathname === '/' ? 'index.html' : pathname.slice('/page/'.length);
-  const { headers } = await fetch(new URL('/', scene.origin));
-  const rules = { 'content-security-policy': headers.get('content-security-policy') };
+  // Node does not know names below `localhost`.
+  const asked = get({ host: '127.0.0.1', port, headers: { host } });
+  const [{ headers }] = await once(asked, 'response');
+  asked.destroy();
+  const rules = { 'content-security-policy': headers['content-security-policy'] };
   const body = await readFile(join(process.env.PAGE_FILES, name));
   await route.fulfill({ body, contentType: `${KINDS[name.split('.').pop()]}; charset=utf-8`, headers: rules });
 }
@@ -96,10 +101,16 @@ export function watch(page, faults) {
   page.on('dialog', (dialog) => { faults.push(`a script ran: ${dialog.message()}`); dialog.dismiss(); });
 }
 
+// A fresh link. It says where the page is: each start of the gate has an address of its own.
+export async function freshLink() {
+  const { link } = await outside('link');
+  scene.origin = new URL(link).origin;
+  return link;
+}
+
 // Follows a fresh link.
 export async function signIn(page) {
-  const { link } = await outside('link');
-  await page.goto(link);
+  await page.goto(await freshLink());
   await page.locator('nav[aria-label="Views"]').waitFor();
 }
 

@@ -1,12 +1,12 @@
 // Signing in: a link works once; a tab without its token is nobody, but a tab that is signed in lets
-// another one in; signing out ends it for all.
-import { check, outside, same, scenario, signIn } from './browser.mjs';
+// another one in; signing out ends it for all. Beside a service worker nobody signs in.
+import { check, freshLink, same, scenario, scene, signIn } from './browser.mjs';
 
 await scenario(async ({ page, context, faults }) => {
-  await page.goto(scene('/'));
+  const link = await freshLink();
+  await page.goto(scene.origin);
   await page.getByText('countersign page').waitFor();
 
-  const { link } = await outside('link');
   await page.goto(link);
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
   check(!page.url().includes('code='), 'the code is gone from the address');
@@ -21,7 +21,7 @@ await scenario(async ({ page, context, faults }) => {
   // The browser sends the cookie from another tab too; without a token of its own it opens nothing. It
   // gets one through the tab that is signed in, not that tab's, and not after the sign-out below.
   const other = await context.newPage();
-  await other.goto(scene('/'));
+  await other.goto(scene.origin);
   await other.getByRole('heading', { name: 'Overview' }).waitFor();
   const tokens = await Promise.all([page, other].map((tab) => tab.evaluate(() => sessionStorage.getItem('countersign.session'))));
   check(tokens[0] !== tokens[1] && tokens.every((token) => token.startsWith('css_')), 'each tab has a token of its own');
@@ -40,11 +40,15 @@ await scenario(async ({ page, context, faults }) => {
   await page.getByText('Sign in with a link').waitFor();
   await other.reload();
   await other.getByText('Sign in with a link').waitFor();
+  // The page admits no worker; one that is there all the same is not let in on a sign-in.
+  const admitted = await page.evaluate(() => navigator.serviceWorker.register('/page/app.mjs').then(() => 'admitted', () => 'refused'));
+  same(admitted, 'refused', 'a worker of the page');
+  const shadowed = await context.newPage();
+  await shadowed.addInitScript(() => { navigator.serviceWorker.getRegistrations = async () => [{}]; });
+  await shadowed.goto(await freshLink());
+  await shadowed.getByText('a service worker controls this address').waitFor();
+
   // Browsers note each 401 on the console; those were asked for.
-  const expected = faults.splice(0).filter((fault) => !fault.includes('401'));
+  const expected = faults.splice(0).filter((fault) => !/401|ServiceWorker|worker-src/.test(fault));
   same(expected, [], 'other complaints');
 });
-
-function scene(path) {
-  return JSON.parse(process.env.PAGE_SCENE).origin + path;
-}

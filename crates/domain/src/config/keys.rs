@@ -174,7 +174,8 @@ pub(super) static TOP: Table = Table {
         restart(
             "listen",
             ADDRESS,
-            "The address on which the gate serves HTTP. Beyond loopback it needs `tls` or `behind_proxy`.",
+            "The address on which the gate serves HTTP: 127.0.0.1 and ::1 come together. Beyond loopback \
+             it needs `tls` or `behind_proxy`.",
         ),
         restart("tls", Kind::Section(&TLS), "Serves HTTPS instead of plain HTTP."),
         restart(
@@ -186,7 +187,8 @@ pub(super) static TOP: Table = Table {
         hot(
             "allowed_hosts",
             HOSTS,
-            "Accepted values of the `Host` header. Replaces the default list.",
+            "Accepted values of the `Host` header. Replaces the default list. Over plain HTTP, only \
+             names of other machines in it serve the page.",
         ),
         hot(
             "allowed_origins",

@@ -10,7 +10,7 @@ use admin::server::login::told;
 use admin::view::{LoginRequest, LoginResponse, LogoutRequest, ServerEntry, ServerLogin};
 use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::response::Html;
+use axum::response::Response;
 use axum::routing::get;
 use gateway::plan::Reach;
 use mcp::authorization::{CallbackParameters, redirect_port};
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 struct Brought {
     query: String,
     /// Takes the page to show.
-    reply: Option<oneshot::Sender<String>>,
+    reply: Option<oneshot::Sender<Response>>,
 }
 
 pub(super) async fn login(place: &Locations, args: Login) -> Result<(), Failure> {
@@ -115,7 +115,10 @@ async fn finish(
     state: Option<String>,
 ) -> Result<ServerEntry, Failure> {
     while let Some(Brought { query, reply }) = brought.recv().await {
-        let answer = |page: String| reply.map(|reply| reply.send(page));
+        let answer = |page: Response| {
+            // A browser that has closed the connection wants no answer.
+            let _ = reply.map(|reply| reply.send(page).is_ok());
+        };
         let is_ours = CallbackParameters::parse(&query).is_ok_and(|it| it.state == state);
         if !is_ours {
             note("A response to another sign-in was ignored.");
@@ -138,14 +141,11 @@ async fn finish(
     Err(Failure::system("the listener for the browser has ended"))
 }
 
-async fn take(
-    State(bring): State<mpsc::Sender<Brought>>,
-    RawQuery(query): RawQuery,
-) -> Html<String> {
+async fn take(State(bring): State<mpsc::Sender<Brought>>, RawQuery(query): RawQuery) -> Response {
     let (reply, page) = oneshot::channel();
     let brought = Brought { query: query.unwrap_or_default(), reply: Some(reply) };
     let _ = bring.send(brought).await;
-    Html(page.await.unwrap_or_else(|_| told(Err("the sign-in has ended"))))
+    page.await.unwrap_or_else(|_| told(Err("the sign-in has ended")))
 }
 
 /// Listens on the given port, or on that of the last sign-in, for which the gate is registered, or on

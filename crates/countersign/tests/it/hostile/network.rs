@@ -187,16 +187,19 @@ async fn wrong_tokens_are_slowed_down_and_recorded_once() {
 #[tokio::test]
 async fn wrong_codes_are_slowed_down_and_sign_ins_recorded() {
     let gate = Gate::scripted(json!([])).await;
-    let (client, origin) = (http_client(), format!("http://{}", gate.address));
+    let printed = stdout(&gate.cli(&["page"]).await);
+    let (origin, code) = printed.trim().split_once("/#code=").unwrap();
+    let name = origin.strip_prefix("http://").unwrap().split(':').next().unwrap();
+    let client = Client::builder().no_proxy().resolve(name, gate.address.parse().unwrap());
+    let client = client.build().unwrap();
     let start = Instant::now();
     for _ in 0..FREE + 2 {
-        assert_eq!(sign_in(&client, &origin, "csl_guess").await.status(), 401);
+        assert_eq!(sign_in(&client, origin, "csl_guess").await.status(), 401);
     }
     assert!(start.elapsed() >= 2 * DELAY, "the last two were late");
     assert_eq!(records(&gate, "failed_entries").await.len(), 1);
     assert_eq!(records(&gate, "page_sign_in").await.len(), 0);
-    let code = page_code(&gate).await;
-    assert_eq!(sign_in(&client, &origin, &code).await.status(), 201);
+    assert_eq!(sign_in(&client, origin, code).await.status(), 201);
     let recorded = records(&gate, "page_sign_in").await;
     assert_eq!(recorded.len(), 1, "{recorded:?}");
     assert_eq!(recorded[0]["arguments"]["address"], "127.0.0.1");

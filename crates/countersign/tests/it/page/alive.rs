@@ -28,8 +28,7 @@ async fn a_run_is_shown_while_it_goes_on() {
     let check =
         json!({"type": "step", "command": "echo out of cheese >&2; exit 7", "on_success": "done"});
     let flow = stage.flow_of(json!({"initial": "task", "task": step, "check": check}));
-    let gate = Serving::start(program(stage.dir())).await;
-    let address = gate.ready["listen"].as_str().unwrap().to_owned();
+    let _gate = Serving::start(program(stage.dir())).await;
     let running = RefCell::new(None);
     let act = async |what: &str, args: Value| {
         match what {
@@ -47,14 +46,14 @@ async fn a_run_is_shown_while_it_goes_on() {
         }
         json!({})
     };
-    play(stage.dir(), &address, ("run.mjs", json!({})), act).await;
+    play(stage.dir(), ("run.mjs", json!({})), act).await;
     let mut ended = running.take().unwrap();
     assert_eq!(ended.wait().await.unwrap().code(), Some(3));
 }
 
-/// Starts a gate at an address that another one has left. Somebody else may have its port for a
+/// Starts a gate at an address that another program has left. Somebody else may have its port for a
 /// moment.
-async fn start_again(dir: &Path, address: &str) -> Child {
+pub(super) async fn start_again(dir: &Path, address: &str) -> Child {
     eventually(|| async {
         let mut command = program(dir);
         command.args(["serve", "--listen", address, "-o", "json"]);
@@ -89,5 +88,5 @@ async fn the_page_says_that_the_gate_is_gone_and_goes_on_when_it_is_back() {
         }
         what => nothing(what, args).await,
     };
-    play(dir.path(), &address, ("gone.mjs", json!({})), act).await;
+    play(dir.path(), ("gone.mjs", json!({})), act).await;
 }
