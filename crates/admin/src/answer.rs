@@ -101,6 +101,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::UpstreamError
+        | Code::OutcomeUnknown
         | Code::ResponseTooLarge
         | Code::AgentFailed
         | Code::AgentBypassed

@@ -191,7 +191,8 @@ fn activity(found: &Record) -> ActivityEvent {
         RecordStatus::Success
         | RecordStatus::Error
         | RecordStatus::Cancelled
-        | RecordStatus::Interrupted => "end",
+        | RecordStatus::Interrupted
+        | RecordStatus::Unknown => "end",
     };
     ActivityEvent { phase: phase.to_owned(), record: ActivityRecord::brief(found) }
 }

@@ -96,6 +96,7 @@ const CALL: &[Code] = &[
     Code::Cancelled,
     Code::UpstreamError,
     Code::UpstreamUnavailable,
+    Code::OutcomeUnknown,
     Code::ResponseTooLarge,
     Code::LedgerUnavailable,
     Code::ShuttingDown,

@@ -27,8 +27,39 @@ impl Culprit {
     }
 }
 
+/// Whether the same call may succeed later without a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    Yes,
+    No,
+    /// The call may have been made: one that changes something is repeated only after a check.
+    Check,
+}
+
+impl Retry {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Retry::Yes => "yes",
+            Retry::No => "no",
+            Retry::Check => "check",
+        }
+    }
+}
+
+macro_rules! retry {
+    (true) => {
+        Retry::Yes
+    };
+    (false) => {
+        Retry::No
+    };
+    (check) => {
+        Retry::Check
+    };
+}
+
 macro_rules! codes {
-    ($($variant:ident $text:literal $fault:ident $retry:literal $meaning:literal)*) => {
+    ($($variant:ident $text:literal $fault:ident $retry:tt $meaning:literal)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code { $($variant),* }
 
@@ -43,9 +74,8 @@ macro_rules! codes {
                 match self { $(Code::$variant => Culprit::$fault),* }
             }
 
-            /// Reports whether the same call may succeed later without a change.
-            pub fn retry(self) -> bool {
-                match self { $(Code::$variant => $retry),* }
+            pub fn retry(self) -> Retry {
+                match self { $(Code::$variant => retry!($retry)),* }
             }
 
             pub fn meaning(self) -> &'static str {
@@ -79,17 +109,19 @@ codes! {
     NotPermitted "NOT_PERMITTED" Operator false
         "the caller's token does not cover the effective class of the call"
     UpstreamUnavailable "UPSTREAM_UNAVAILABLE" Upstream true
-        "the tool's server is not connected, or the connection was lost during the call"
+        "the tool's server is not connected, or did not accept the call; nothing was done"
+    OutcomeUnknown "OUTCOME_UNKNOWN" Upstream check
+        "the call was sent, and its answer was lost or cannot be used; the call may have taken effect"
     UpstreamError "UPSTREAM_ERROR" Upstream false
         "the tool's server returned a protocol error, included in `details`"
-    Timeout "TIMEOUT" Upstream true
-        "the tool's server did not respond in time; the call may or may not have taken effect"
+    Timeout "TIMEOUT" Upstream check
+        "the tool's server did not respond in time; if `details.sent` is true, the call may have taken effect"
     ResponseTooLarge "RESPONSE_TOO_LARGE" Upstream false
         "the tool's server answered with more than 16 MiB; the call may have taken effect"
     Cancelled "CANCELLED" Caller false
-        "the caller cancelled the call, or the gate is shutting down"
-    LedgerUnavailable "LEDGER_UNAVAILABLE" Gate true
-        "the call could not be recorded; the message says whether it was made"
+        "the caller cancelled the call, or the gate is shutting down; if `details.sent` is true, the call may have taken effect"
+    LedgerUnavailable "LEDGER_UNAVAILABLE" Gate check
+        "the call could not be recorded; the message and `details.sent` say whether it was made"
     LedgerIncomplete "LEDGER_INCOMPLETE" Operator false
         "`ledger.db` is missing, empty or older than the other files of the home; `countersign ledger check` says what is known"
     SecretsUnavailable "SECRETS_UNAVAILABLE" Operator true
@@ -206,8 +238,8 @@ impl fmt::Display for Code {
 pub fn reference() -> String {
     let mut text = String::from("| code | fixed by | retry | meaning |\n|---|---|---|---|\n");
     for code in Code::ALL {
-        let retry = if code.retry() { "yes" } else { "no" };
-        let (fault, meaning) = (code.fault().as_str(), code.meaning());
+        let (retry, fault) = (code.retry().as_str(), code.fault().as_str());
+        let meaning = code.meaning();
         text.push_str(&format!("| `{code}` | {fault} | {retry} | {meaning} |\n"));
     }
     text

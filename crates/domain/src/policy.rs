@@ -281,9 +281,10 @@ pub fn not_for_models(tool: &ToolName) -> Refusal {
     Refusal::new(Code::NotPermitted, message).with(json!({"name": tool.to_string()}))
 }
 
+/// Says that a server did not get a call.
 pub fn unavailable_server(server: &str, reason: &str) -> Refusal {
     Refusal::new(Code::UpstreamUnavailable, format!("server '{server}' is unavailable: {reason}"))
-        .with(json!({"server": server, "reason": reason}))
+        .with(json!({"server": server, "reason": reason, "sent": false}))
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcom
     let ctx = within.as_ref().unwrap_or(ctx);
     let upstream = UpstreamSpan::start(tracer, &call.tool.server, "stdio", &ctx.trace);
     black_box(upstream.trace(&ctx.trace));
-    upstream.end(&Err(ProviderError::Timeout));
+    upstream.end(&Err(ProviderError::Timeout { sent: true }));
     span.recorded(Some("mcp:server"), RecordStatus::Success, None, Duration::from_millis(1));
     span.end(outcome);
 }

@@ -209,6 +209,10 @@ pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which a server that needs a sign-in is checked for one in another process.
 pub(crate) const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// Time for which a server counts as one that nobody can sign in to: each of its refusals would
+/// otherwise cost a search for metadata.
+pub(crate) const LOGIN_LACK_KEPT: Duration = Duration::from_secs(60);
+
 /// Time before a token is renewed again after the authorization server could not be reached: many
 /// calls may want it at once.
 pub(crate) const RENEWAL_RETRY: Duration = Duration::from_secs(5);

@@ -49,7 +49,7 @@ use crate::span::UpstreamSpan;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
 use crate::upstream::driver::{Driver, DriverCommand, Wiring};
-use crate::upstream::exchange::{Carrier, provider_error};
+use crate::upstream::exchange::{Carrier, request};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnSurroundings};
@@ -351,8 +351,10 @@ impl Upstream {
         if self.is_connecting() && self.link.load().is_none() {
             tokio::select! {
                 () = self.settled() => {}
-                () = ctx.cancel.cancelled() => return Err(ProviderError::Cancelled),
-                () = tokio::time::sleep_until(ctx.deadline) => return Err(ProviderError::Timeout),
+                () = ctx.cancel.cancelled() => return Err(ProviderError::Cancelled { sent: false }),
+                () = tokio::time::sleep_until(ctx.deadline) => {
+                    return Err(ProviderError::Timeout { sent: false });
+                }
             }
         }
         self.link()
@@ -369,8 +371,10 @@ impl Upstream {
         };
         tokio::select! {
             slot = slots.take(token) => Ok(Some(slot)),
-            () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
+            () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled { sent: false }),
+            () = tokio::time::sleep_until(ctx.deadline) => {
+                Err(ProviderError::Timeout { sent: false })
+            }
         }
     }
 
@@ -438,12 +442,12 @@ impl Upstream {
         &self,
         client: SessionKey<'_>,
         ctx: &CallContext,
-        request: Request,
+        asked: Request,
     ) -> Result<Raw, ProviderError> {
         let _slot = self.slot(&client.caller.token, ctx).await?;
         let link = self.ready(ctx).await?;
         let LinkHandle::Server { peer: shared, .. } = &*link else {
-            return Err(ProviderError::Protocol(ErrorObject::method_not_found(&request.method)));
+            return Err(ProviderError::Protocol(ErrorObject::method_not_found(&asked.method)));
         };
         let own = self.own.of(Some(client), ctx).await;
         let peer = match own.map_err(|error| self.explained(error, client.caller))? {
@@ -453,10 +457,9 @@ impl Upstream {
         let ask = Ask {
             cancel: ctx.cancel.clone(),
             reason: ctx.reason.clone(),
-            ..Ask::new(request.method, request.params, ctx.remaining())
+            ..Ask::new(asked.method, asked.params, ctx.remaining())
         };
-        let answer = peer.request(ask).await;
-        answer.map_err(|error| self.explained(provider_error(error), client.caller))
+        request(&peer, ask).await.map_err(|error| self.explained(error, client.caller))
     }
 
     /// Passes a notification to the session's own connection, if it has one.

@@ -47,11 +47,11 @@ impl ToolProvider for Probe {
                 "progress" => progress(ctx),
                 "cancel" => {
                     ctx.cancel.cancelled().await;
-                    return Err(ProviderError::Cancelled);
+                    return Err(ProviderError::Cancelled { sent: true });
                 }
                 "deadline" => {
                     tokio::time::sleep_until(ctx.deadline).await;
-                    return Err(ProviderError::Timeout);
+                    return Err(ProviderError::Timeout { sent: true });
                 }
                 "trace" => format!("{:?}", ctx.trace),
                 other => panic!("no tool {other}"),
@@ -197,11 +197,16 @@ async fn cancelling_reaches_the_provider_and_the_record() {
     assert!(matches!(running.await, Err(RequestError::Cancelled)));
     let filter = RecordFilter { status: Some(RecordStatus::Cancelled), ..RecordFilter::default() };
     let found = async {
-        while gate.records(filter.clone()).await.is_empty() {
-            tokio::task::yield_now().await;
+        loop {
+            match gate.records(filter.clone()).await.pop() {
+                Some(record) => return record,
+                None => tokio::task::yield_now().await,
+            }
         }
     };
-    tokio::time::timeout(PATIENCE, found).await.unwrap();
+    let record = tokio::time::timeout(PATIENCE, found).await.unwrap();
+    let words = record.error_message.unwrap();
+    assert!(words.contains("after it was sent; it may have taken effect"), "{words}");
 }
 
 #[tokio::test]
@@ -211,7 +216,9 @@ async fn the_deadline_reaches_the_provider() {
     let gate = gate(settings).await;
     let client = client(&gate, json!({}), vec![]).await;
     let result = client.call("call_tool_write", write("deadline")).await;
-    assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
+    let error = &result["structuredContent"]["error"];
+    assert_eq!((&error["code"], &error["details"]["sent"]), (&json!("TIMEOUT"), &json!(true)));
+    assert_eq!(gate.last().await.status, RecordStatus::Unknown);
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@
 pub mod authorization;
 pub mod child;
 pub mod client;
+pub mod delivery;
 pub mod error;
 mod fault;
 pub mod handshake;

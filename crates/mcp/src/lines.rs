@@ -3,8 +3,11 @@
 //! skipped if a server did, whose stdout may hold noise; the connection continues either way. If a
 //! response is too long, its request fails.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -12,10 +15,11 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::delivery::{Delivery, Dispatch};
 use crate::error::INVALID_REQUEST;
 use crate::id::Id;
 use crate::limits;
-use crate::message::{BadFrame, Frame, Message, Response};
+use crate::message::{BATCH_FORBIDDEN, BadFrame, Frame, Message, Response};
 use crate::overlong::OverlongMessage;
 use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service};
 use crate::task;
@@ -84,11 +88,44 @@ struct LineOutbox {
 /// A line that waits to be written, and the room it takes until then.
 struct OutgoingLine {
     text: Bytes,
+    delivery: Option<Arc<Delivery>>,
     _room: OwnedSemaphorePermit,
 }
 
+impl OutgoingLine {
+    /// Writes the line, unless it was withdrawn before its first byte was taken.
+    async fn write(&self, writer: &mut BoxWriter) -> io::Result<()> {
+        let Some(taken) = poll_fn(|cx| self.poll_first_bytes(writer, cx)).await? else {
+            return Ok(());
+        };
+        writer.write_all(&self.text[taken..]).await?;
+        writer.write_all(b"\n").await
+    }
+
+    /// Writes the first bytes and returns their number; `None` if the line must not be sent.
+    fn poll_first_bytes(
+        &self,
+        writer: &mut BoxWriter,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<usize>>> {
+        let Some(delivery) = &self.delivery else { return Poll::Ready(Ok(Some(0))) };
+        if !delivery.begin() {
+            return Poll::Ready(Ok(None));
+        }
+        let taken = Pin::new(writer).poll_write(cx, &self.text);
+        if !matches!(taken, Poll::Ready(Ok(_))) {
+            delivery.undo();
+        }
+        taken.map_ok(Some)
+    }
+}
+
 impl LineOutbox {
-    async fn write(&self, line: Vec<u8>) -> Result<(), ConnectionClosed> {
+    async fn write(
+        &self,
+        line: Vec<u8>,
+        delivery: Option<Arc<Delivery>>,
+    ) -> Result<(), ConnectionClosed> {
         let closed = || ConnectionClosed("the other side no longer reads".to_owned());
         let size = u32::try_from(line.len().min(limits::OUTBOX_BYTES_MAX)).unwrap_or(u32::MAX);
         let waiting = self.room.clone().acquire_many_owned(size);
@@ -97,7 +134,7 @@ impl LineOutbox {
             room = waiting => room.map_err(|_| closed())?,
             () = self.sender.closed() => return Err(closed()),
         };
-        let line = OutgoingLine { text: Bytes::from(line), _room: room };
+        let line = OutgoingLine { text: Bytes::from(line), delivery, _room: room };
         self.sender.send(line).await.map_err(|_| closed())
     }
 }
@@ -108,11 +145,20 @@ impl Outbox for LineOutbox {
         message: Message,
         _route: MessageRoute,
     ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
-        self.write(message.to_line()).boxed()
+        self.write(message.to_line(), None).boxed()
+    }
+
+    fn dispatch<'a>(
+        &'a self,
+        message: Message,
+        _route: MessageRoute,
+        dispatch: Dispatch<'a>,
+    ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
+        self.write(message.to_line(), Some(dispatch.delivery.clone())).boxed()
     }
 
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
-        self.write(batch_line(responses)).boxed()
+        self.write(batch_line(responses), None).boxed()
     }
 }
 
@@ -150,8 +196,7 @@ async fn write_line(
 ) -> io::Result<()> {
     let mut next = Some(first);
     while let Some(line) = next {
-        writer.write_all(&line.text).await?;
-        writer.write_all(b"\n").await?;
+        line.write(writer).await?;
         next = outgoing.try_recv().ok();
     }
     writer.flush().await
@@ -169,6 +214,7 @@ impl BadFrames {
     }
 
     async fn take(self, bad: BadFrame, peer: &Peer) {
+        peer.reject(&bad);
         match self {
             BadFrames::Answer => peer.refuse(bad).await,
             BadFrames::PassOver => {
@@ -212,9 +258,9 @@ fn take_line(line: &[u8], peer: &Peer) -> Result<(), BadFrame> {
         Frame::Batch(batch) if peer.version().is_some_and(|v| v.allows_batches()) => {
             peer.receive_batch(batch);
         }
-        Frame::Batch(_) => {
-            let message = "batches are only allowed in protocol 2025-03-26";
-            return Err(BadFrame::new(INVALID_REQUEST, message));
+        Frame::Batch(batch) => {
+            peer.reject_batch(&batch);
+            return Err(BadFrame::new(INVALID_REQUEST, BATCH_FORBIDDEN));
         }
     }
     Ok(())
@@ -287,7 +333,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorObject;
     use crate::message::{Notification, Raw, Request, raw};
-    use crate::peer::RequestContext;
+    use crate::peer::{Ask, RequestContext};
 
     async fn lines(chunks: &[&[u8]]) -> Vec<Option<usize>> {
         let (mut writer, reader) = tokio::io::duplex(1024);
@@ -357,6 +403,54 @@ mod tests {
         }
         sending.await.unwrap();
         peer.close("done");
+    }
+
+    /// Asks over a pipe of this capacity, whose other side reads nothing, and is closed or not.
+    async fn unanswered(capacity: usize, is_closed: bool) -> (bool, RequestError) {
+        let (ours, theirs) = tokio::io::duplex(capacity);
+        let (reader, writer) = tokio::io::split(ours);
+        let theirs = (!is_closed).then_some(theirs);
+        let peer = connect(reader, writer, Arc::new(Pong));
+        // What fills the pipe, so that no byte of the request is taken.
+        let _ = peer.notify(&"x".repeat(capacity), None).await;
+        let asked = Ask::new("m", None, Duration::from_secs(1));
+        let delivery = asked.delivery.clone();
+        let error = peer.request(asked).await.unwrap_err();
+        drop(theirs);
+        (delivery.is_sent(), error)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_of_which_no_byte_was_taken_is_not_sent() {
+        let (is_sent, error) = unanswered(64, false).await;
+        assert!(matches!(error, RequestError::Timeout(_)) && !is_sent, "{error}");
+        let (is_sent, error) = unanswered(64, true).await;
+        assert!(matches!(error, RequestError::Closed(_)) && !is_sent, "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_was_withdrawn_is_never_written() {
+        let (ours, theirs) = tokio::io::duplex(64);
+        let (reader, writer) = tokio::io::split(ours);
+        let peer = connect(reader, writer, Arc::new(Pong));
+        peer.notify(&"x".repeat(64), None).await.unwrap();
+        let late = Ask::new("late", None, Duration::from_secs(1));
+        assert!(matches!(peer.request(late).await, Err(RequestError::Timeout(_))));
+        let answered = Ask::new("sent", None, Duration::from_secs(1));
+        let delivery = answered.delivery.clone();
+        let (mut theirs, mut line) = (LineReader::new(theirs), Vec::new());
+        let reading = async {
+            while let Ok(Some(Line::Whole(next))) = theirs.next().await {
+                line.push(String::from_utf8(next.to_vec()).unwrap());
+            }
+        };
+        tokio::select! {
+            answer = peer.request(answered) => assert!(answer.is_err()),
+            () = reading => {}
+        }
+        assert!(delivery.is_sent());
+        assert!(line.iter().any(|line| line.contains(r#""method":"sent""#)), "{line:?}");
+        assert!(!line.iter().any(|line| line.contains("late")), "{line:?}");
     }
 
     #[tokio::test]

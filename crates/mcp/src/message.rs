@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 use crate::error::{ErrorObject, INVALID_REQUEST, PARSE_ERROR};
 use crate::fault::explain;
 use crate::id::Id;
-use crate::limits::ID_BYTES_MAX;
+use crate::limits::{ANSWER_FAULT_BYTES_MAX, ID_BYTES_MAX};
 use crate::object::{Name, quote};
+use crate::overlong;
 
 pub use crate::raw::{Raw, raw, to_raw};
 
@@ -48,17 +49,44 @@ pub struct Response {
 pub struct BadFrame {
     pub id: Option<Id>,
     pub error: ErrorObject,
+    answered: Option<Id>,
 }
 
 impl BadFrame {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        BadFrame { id: None, error: ErrorObject::new(code, message) }
+        BadFrame { id: None, error: ErrorObject::new(code, message), answered: None }
+    }
+
+    /// Adds the id to respond to.
+    #[must_use]
+    pub fn with_id(self, id: Option<Id>) -> Self {
+        BadFrame { id, ..self }
+    }
+
+    /// Returns the request that it answers, as far as that can be seen.
+    pub fn answered(&self) -> Option<&Id> {
+        self.answered.as_ref()
+    }
+
+    /// Returns why it is not used as an answer.
+    pub fn fault(&self) -> String {
+        let words = &self.error.message;
+        let end = words.floor_char_boundary(ANSWER_FAULT_BYTES_MAX);
+        format!("the answer is not a valid message: {}", &words[..end])
+    }
+
+    /// Adds the request that the text of the frame answers.
+    fn of_text(self, text: &[u8]) -> Self {
+        BadFrame { answered: overlong::answered(text), ..self }
     }
 
     pub fn into_response(self) -> Response {
         Response { id: self.id, outcome: Err(self.error) }
     }
 }
+
+/// Said of a batch in another version of the protocol.
+pub(crate) const BATCH_FORBIDDEN: &str = "batches are only allowed in protocol 2025-03-26";
 
 /// One frame: a message, or a batch of them (2025-03-26).
 #[derive(Debug)]
@@ -69,8 +97,9 @@ pub enum Frame {
 
 impl Frame {
     pub fn parse(bytes: &[u8]) -> Result<Self, BadFrame> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| BadFrame::new(PARSE_ERROR, "parse error: not valid UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            BadFrame::new(PARSE_ERROR, "parse error: not valid UTF-8").of_text(bytes)
+        })?;
         if !text.trim_start().starts_with('[') {
             return Message::parse(text).map(Frame::Single);
         }
@@ -90,6 +119,10 @@ impl Frame {
 
 impl Message {
     pub fn parse(text: &str) -> Result<Self, BadFrame> {
+        Message::read(text).map_err(|bad| bad.of_text(text.as_bytes()))
+    }
+
+    fn read(text: &str) -> Result<Self, BadFrame> {
         let envelope: MessageEnvelope<'_> = serde_json::from_str(text).map_err(|error| {
             let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
             let kind = if error.is_data() { "invalid request" } else { "parse error" };
@@ -248,9 +281,8 @@ impl MessageEnvelope<'_> {
                 BadFrame::new(INVALID_REQUEST, "invalid request: id must be a string or an integer")
             })?),
         };
-        let refuse = |id: &Option<Id>, why: &str| BadFrame {
-            id: id.clone(),
-            error: ErrorObject::new(INVALID_REQUEST, format!("invalid request: {why}")),
+        let refuse = |id: &Option<Id>, why: &str| {
+            BadFrame::new(INVALID_REQUEST, format!("invalid request: {why}")).with_id(id.clone())
         };
         if self.jsonrpc.is_none_or(|version| version.0 != "2.0") {
             return Err(refuse(&id, "jsonrpc must be \"2.0\""));
@@ -399,6 +431,25 @@ mod tests {
     fn a_bad_request_keeps_its_id_where_it_can_be_read() {
         let bad = Message::parse(r#"{"jsonrpc":"2.0","id":"a","method":"m","params":1}"#);
         assert_eq!(bad.unwrap_err().id, Some(Id::from("a")));
+    }
+
+    #[test]
+    fn an_invalid_message_names_the_request_that_it_answers() {
+        for (text, answered) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{},"result":{}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"content":["#, true),
+            (r#" {"id":7,"result":{}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":7,"error":"broken"}"#, true),
+            (r#"{"jsonrpc":"2.0","id":7}"#, true),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"m","params":3}"#, false),
+            (r#"{"jsonrpc":"2.0","id":7,"meth"#, false),
+            (r#"DEBUG {"jsonrpc":"2.0","id":7,"result":{}}"#, false),
+        ] {
+            let bad = Message::parse(text).unwrap_err();
+            assert_eq!(bad.answered, answered.then_some(Id::Number(7)), "{text}");
+        }
+        let latin = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"\xff\"}}";
+        assert_eq!(Frame::parse(latin).unwrap_err().answered, Some(Id::Number(7)));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Finds the id of a message that is too long to keep, while its bytes pass: the request that it
+//! Finds the id of a message that is too long to keep, or that is not valid: the request that it
 //! answers can then fail at once, instead of waiting for its timeout.
 
 use crate::id::Id;
@@ -20,6 +20,7 @@ pub(crate) struct OverlongMessage {
     /// The value of `id` as text.
     id: Vec<u8>,
     has_method: bool,
+    has_outcome: bool,
     is_done: bool,
 }
 
@@ -28,6 +29,22 @@ enum Expected {
     #[default]
     Name,
     Value,
+}
+
+/// Returns the id of the request that a text answers, which need not be a valid message. Its end may
+/// be missing, but a line that only quotes a message answers nothing.
+pub(crate) fn answered(text: &[u8]) -> Option<Id> {
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
+    let mut message = OverlongMessage::default();
+    message.push(text);
+    let is_answer = message.is_done || message.has_outcome;
+    let has_whole_id = message.is_done || message.next == Expected::Name || message.name != b"id";
+    if message.has_method || !is_answer || !has_whole_id {
+        return None;
+    }
+    serde_json::from_slice(&message.id).ok()
 }
 
 impl OverlongMessage {
@@ -101,6 +118,7 @@ impl OverlongMessage {
     fn begin_value(&mut self) {
         self.next = Expected::Value;
         self.has_method |= self.name == b"method";
+        self.has_outcome |= self.name == b"result" || self.name == b"error";
         if self.name == b"id" {
             self.id.clear();
         }
@@ -128,6 +146,16 @@ mod tests {
         }
         assert_eq!(whole.answered(), pieces.answered(), "{text}");
         whole.answered()
+    }
+
+    #[test]
+    fn half_an_answer_names_its_request_and_half_an_id_names_none() {
+        let whole = r#"{"result":{"id":8},"id":71}"#;
+        for length in 0..whole.len() {
+            assert_eq!(super::answered(&whole.as_bytes()[..length]), None, "{length}");
+        }
+        assert_eq!(super::answered(whole.as_bytes()), Some(Id::Number(71)));
+        assert_eq!(super::answered(br#"{"id":71,"result":{"te"#), Some(Id::Number(71)));
     }
 
     #[test]

@@ -22,10 +22,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::delivery::{Delivery, Dispatch};
 use crate::error::{ErrorObject, INVALID_REQUEST, OVERLOADED};
 use crate::id::Id;
 use crate::limits;
-use crate::message::{BadFrame, Message, Notification, Raw, Request, Response, to_raw};
+use crate::message::{
+    BATCH_FORBIDDEN, BadFrame, Message, Notification, Raw, Request, Response, to_raw,
+};
 use crate::object::ObjectMembers;
 use crate::task;
 use crate::version::Version;
@@ -57,15 +60,19 @@ pub trait Outbox: Send + Sync + 'static {
     /// Sends the responses to a batch as one array.
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
 
-    /// Sends a request within a trace; a transport without a place for the trace sends the message
-    /// alone.
-    fn send_traced<'a>(
+    /// Sends a message and notes in its delivery whether it may have left.
+    fn dispatch<'a>(
         &'a self,
         message: Message,
         route: MessageRoute,
-        _trace: &'a Trace,
+        dispatch: Dispatch<'a>,
     ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
-        self.send(message, route)
+        async move {
+            dispatch.delivery.begin();
+            let sent = self.send(message, route).await;
+            sent.inspect_err(|_| dispatch.delivery.undo())
+        }
+        .boxed()
     }
 
     /// Called instead of a send when the response to a cancelled request is withheld.
@@ -125,6 +132,8 @@ pub struct Ask {
     pub notices: Option<NoticeSink>,
     /// Sent beside the request, if the transport has a place for it.
     pub trace: Option<Box<Trace>>,
+    /// Tells, once the request has failed, whether it may have been sent.
+    pub delivery: Arc<Delivery>,
 }
 
 impl Ask {
@@ -138,6 +147,7 @@ impl Ask {
             progress: None,
             notices: None,
             trace: None,
+            delivery: Arc::default(),
         }
     }
 }
@@ -176,6 +186,9 @@ pub enum RequestError {
     Cancelled,
     #[error("the response exceeds {} bytes", limits::FRAME_BYTES_MAX)]
     TooLarge,
+    /// The other side got the request, and its answer was lost or cannot be used.
+    #[error("{0}")]
+    Lost(String),
     /// The server requires a token that we do not have.
     #[error("{0}")]
     Unauthorized(String),
@@ -243,18 +256,16 @@ impl Peer {
         let wants_progress = ask.progress.is_some();
         let pending = PendingRequest { answer, progress: ask.progress, notices: ask.notices };
         lock(&self.core.asked).insert(id, pending);
-        let mut open = OpenRequest { peer: self, id, told: false };
+        let delivery = ask.delivery;
+        let mut open = OpenRequest { peer: self, id, delivery: &delivery, told: false };
         let params = with_progress_token(ask.params, wants_progress.then_some(id));
         let request = Request { id: Id::Number(id), method: ask.method, params };
         if self.core.closed.is_cancelled() {
             return Err(self.closed_error().into());
         }
         let exchange = async {
-            let (outbox, route) = (&self.core.outbox, self.route.clone());
-            match ask.trace.as_deref() {
-                Some(trace) => outbox.send_traced(request.into(), route, trace).await?,
-                None => outbox.send(request.into(), route).await?,
-            }
+            let dispatch = Dispatch { delivery: &delivery, trace: ask.trace.as_deref() };
+            self.core.outbox.dispatch(request.into(), self.route.clone(), dispatch).await?;
             (&mut answered).await.unwrap_or_else(|_| Err(self.closed_error().into()))
         };
         let outcome = tokio::select! {
@@ -272,6 +283,7 @@ impl Peer {
             | Err(
                 RequestError::Refused(_)
                 | RequestError::TooLarge
+                | RequestError::Lost(_)
                 | RequestError::Unauthorized(_)
                 | RequestError::Closed(_),
             ) => {
@@ -284,6 +296,16 @@ impl Peer {
     pub async fn notify(&self, method: &str, params: Option<Raw>) -> Result<(), ConnectionClosed> {
         let notification = Notification { method: method.to_owned(), params };
         self.core.outbox.send(notification.into(), self.route.clone()).await
+    }
+
+    /// Sends a notification, and notes in its delivery whether it may have left.
+    pub async fn notify_noting(
+        &self,
+        notification: Notification,
+        delivery: &Arc<Delivery>,
+    ) -> Result<(), ConnectionClosed> {
+        let dispatch = Dispatch { delivery, trace: None };
+        self.core.outbox.dispatch(notification.into(), self.route.clone(), dispatch).await
     }
 
     /// Closes this side: requests in flight end with `reason`, running ones are cancelled.
@@ -334,7 +356,10 @@ impl Peer {
             match part {
                 Ok(Message::Request(request)) => answers.push(self.answer(request, None).boxed()),
                 Ok(other) => self.receive(other),
-                Err(bad) => answers.push(future::ready(Some(bad.into_response())).boxed()),
+                Err(bad) => {
+                    self.reject(&bad);
+                    answers.push(future::ready(Some(bad.into_response())).boxed());
+                }
             }
         }
         let core = self.core.clone();
@@ -374,6 +399,26 @@ impl Peer {
     pub(crate) fn fail(&self, id: i64, error: RequestError) {
         if let Some(asked) = lock(&self.core.asked).remove(&id) {
             let _ = asked.answer.send(Err(error));
+        }
+    }
+
+    /// Ends the request that an invalid message answers: nothing else will answer it.
+    pub(crate) fn reject(&self, bad: &BadFrame) {
+        if let Some(Id::Number(id)) = bad.answered() {
+            self.fail(*id, RequestError::Lost(bad.fault()));
+        }
+    }
+
+    /// Ends the requests that a batch answers, where batches are not allowed.
+    pub(crate) fn reject_batch(&self, batch: &[Result<Message, BadFrame>]) {
+        for part in batch {
+            match part {
+                Ok(Message::Response(Response { id: Some(Id::Number(id)), .. })) => {
+                    self.fail(*id, RequestError::Lost(BATCH_FORBIDDEN.to_owned()));
+                }
+                Ok(_) => {}
+                Err(bad) => self.reject(bad),
+            }
         }
     }
 
@@ -598,12 +643,17 @@ impl WeakPeer {
 struct OpenRequest<'a> {
     peer: &'a Peer,
     id: i64,
+    delivery: &'a Delivery,
     told: bool,
 }
 
 impl OpenRequest<'_> {
     fn withdraw(&mut self, reason: &str) {
         self.told = true;
+        self.delivery.settle();
+        if !self.delivery.is_sent() {
+            return;
+        }
         let params = to_raw(&json!({"requestId": self.id, "reason": reason}));
         let peer = self.peer.clone();
         task::spawn_tracked(&self.peer.core.tasks, async move {
@@ -618,6 +668,7 @@ impl Drop for OpenRequest<'_> {
         if !self.told && !self.peer.is_closed() {
             self.withdraw("the caller no longer waits");
         }
+        self.delivery.settle();
     }
 }
 

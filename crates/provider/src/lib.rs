@@ -54,19 +54,35 @@ pub struct Reply {
     pub result: Raw,
 }
 
+/// The reason that a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ProviderError {
+    /// The provider did not get the call, or refused to act on it.
     #[error("{0}")]
     Unavailable(String),
+    /// The provider got the call, and its response was lost or cannot be used.
+    #[error("{0}")]
+    Lost(String),
     #[error("no response in time")]
-    Timeout,
+    Timeout { sent: bool },
     #[error("cancelled")]
-    Cancelled,
+    Cancelled { sent: bool },
     #[error("the response is too large")]
     TooLarge,
     /// The server responded with a JSON-RPC error.
     #[error("{0}")]
     Protocol(mcp::ErrorObject),
+}
+
+impl ProviderError {
+    /// Reports whether the provider may have got the call and acted on it.
+    pub fn is_sent(&self) -> bool {
+        match self {
+            ProviderError::Unavailable(_) => false,
+            ProviderError::Timeout { sent } | ProviderError::Cancelled { sent } => *sent,
+            ProviderError::Lost(_) | ProviderError::TooLarge | ProviderError::Protocol(_) => true,
+        }
+    }
 }
 
 /// The only way to make a call, from any surface. Every call passes through the whole pipeline.
@@ -81,7 +97,7 @@ pub enum CallOutcome {
     Replied { reply: Reply, warnings: Vec<String>, kept: RecordState },
     /// Policy rejected the call; nothing was sent to the provider.
     Refused(domain::Refusal),
-    /// The call was sent, but no result arrived.
+    /// Policy allowed the call, but there is no result.
     Failed { refusal: domain::Refusal, error: ProviderError },
 }
 

@@ -301,6 +301,7 @@ fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {
         error_message: None,
         duration: Duration::from_millis(12),
         response: payload(1_024),
+        warnings: Vec::new(),
         receipt: ReceiptChoice::Yes,
     };
     (Box::new(started), Box::new(ended))

@@ -84,16 +84,19 @@ pub enum RecordStatus {
     Cancelled,
     /// The process that made the call ended before the call did.
     Interrupted,
+    /// The call was sent, and its outcome is not known.
+    Unknown,
 }
 
 impl RecordStatus {
-    pub const ALL: [RecordStatus; 6] = [
+    pub const ALL: [RecordStatus; 7] = [
         RecordStatus::Pending,
         RecordStatus::Success,
         RecordStatus::Error,
         RecordStatus::Blocked,
         RecordStatus::Cancelled,
         RecordStatus::Interrupted,
+        RecordStatus::Unknown,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -104,6 +107,7 @@ impl RecordStatus {
             RecordStatus::Blocked => "blocked",
             RecordStatus::Cancelled => "cancelled",
             RecordStatus::Interrupted => "interrupted",
+            RecordStatus::Unknown => "unknown",
         }
     }
 
@@ -245,6 +249,9 @@ pub struct CallEnd {
     pub error_message: Option<String>,
     pub duration: Duration,
     pub response: Payload,
+    /// What the result itself gives cause for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     pub receipt: ReceiptChoice,
 }
 
@@ -258,6 +265,7 @@ impl CallEnd {
             error_message: None,
             duration: Duration::ZERO,
             response: Payload::default(),
+            warnings: Vec::new(),
             receipt: ReceiptChoice::Yes,
         }
     }
@@ -266,7 +274,10 @@ impl CallEnd {
     pub fn interrupted(call: &str) -> CallEnd {
         CallEnd {
             status: RecordStatus::Interrupted,
-            error_message: Some("the gate's process ended before the call did".to_owned()),
+            error_message: Some(
+                "the gate's process ended before the call did, which may have taken effect"
+                    .to_owned(),
+            ),
             ..CallEnd::at_once(call.to_owned())
         }
     }

@@ -6,6 +6,7 @@ pub mod client;
 pub mod foreign;
 pub mod gate;
 mod listing;
+pub mod lossy;
 pub mod model;
 pub mod otlp;
 pub mod program;

@@ -1,6 +1,7 @@
 //! A scripted MCP server. Its tools are given as definitions. A member `x-do` in one defines the
 //! effect of a call and, like every unknown member, must pass through the gate unchanged. A tool
-//! with `x-needs` is listed only for clients that declared that capability. Prompts, templates and
+//! with `x-needs` is listed only for clients that declared that capability, and one with `x-log` adds
+//! a line to that file for each call. Prompts, templates and
 //! resources are given as definitions too; every request that is not about lists or tools is answered
 //! with the params that arrived.
 
@@ -117,10 +118,7 @@ impl Script {
     fn hear(&self, method: &str, params: Option<&Raw>) {
         let offer = self.offer.lock().unwrap();
         if let Some(path) = offer["heard"].as_str() {
-            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-            let file = file.as_mut().expect("the file can be opened");
-            let line = format!("{method} {}\n", params.map_or("-", |params| params.get()));
-            file.write_all(line.as_bytes()).expect("the file can be written");
+            add_line(path, &format!("{method} {}", params.map_or("-", |params| params.get())));
         }
     }
 
@@ -200,11 +198,7 @@ impl Script {
         let _at_work = RunningCall(&self.at_work);
         if let Some(path) = what["log"].as_str() {
             let params: Value = request.params().expect("tools/call has params");
-            let mut log = std::fs::OpenOptions::new().create(true).append(true).open(path);
-            let log = log.as_mut().expect("the log can be opened");
-            // One write, so that the lines of several processes do not mix.
-            let line = format!("{}\n", params["arguments"]);
-            log.write_all(line.as_bytes()).expect("the log can be written");
+            add_line(path, &params["arguments"].to_string());
         }
         tokio::time::sleep(Duration::from_millis(what["ms"].as_u64().unwrap_or(0))).await;
         while what["until"].as_str().is_some_and(|path| !Path::new(path).exists()) {
@@ -222,6 +216,9 @@ impl Script {
         let tool = known
             .or(self.listing.makes_tools().then_some(&Value::Null))
             .ok_or_else(|| ErrorObject::invalid_params(format!("unknown tool {name}")))?;
+        if let Some(path) = tool["x-log"].as_str() {
+            add_line(path, &name.to_string());
+        }
         let what = &tool["x-do"];
         match what.as_str().or_else(|| what.as_object()?.keys().next().map(String::as_str)) {
             None | Some("echo") => Ok(echo(params)),
@@ -293,6 +290,13 @@ impl Script {
         }
         Ok(raw(r#"{"content":[]}"#.to_owned()))
     }
+}
+
+fn add_line(path: &str, line: &str) {
+    let mut log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    let log = log.as_mut().expect("the log can be opened");
+    // One write, so that the lines of several processes do not mix.
+    log.write_all(format!("{line}\n").as_bytes()).expect("the log can be written");
 }
 
 fn long_text(length: u64) -> Raw {

@@ -111,7 +111,6 @@ impl Workspace {
 
     async fn run(&self, call: &Call, ctx: &CallContext) -> Result<ToolAnswer> {
         let stop = Stop::of(ctx);
-        stop.check()?;
         let name = call.tool.tool.as_str();
         let known = BuiltinTool::ALL
             .into_iter()
@@ -170,10 +169,13 @@ impl ToolProvider for Workspace {
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, std::result::Result<Reply, ProviderError>> {
         async move {
+            if let Err(fault) = Stop::of(ctx).check() {
+                fault.into_error(false)?;
+            }
             let answer = match self.run(call, ctx).await {
                 Ok(answer) => answer,
                 Err(fault) => {
-                    let text = fault.into_error()?;
+                    let text = fault.into_error(true)?;
                     ToolAnswer { is_error: true, ..ToolAnswer::text(text) }
                 }
             };

@@ -28,13 +28,17 @@ pub struct StepOutcome {
     pub tokens: Option<u64>,
     /// True if a text was too long and is not whole.
     pub is_cut: bool,
+    /// True if the attempt may have changed something and nobody knows: another one could do it a
+    /// second time.
+    pub is_unclear: bool,
 }
 
 impl StepOutcome {
     pub fn new(status: Status) -> StepOutcome {
         let (output, stderr) = (String::new(), String::new());
         let (exit_code, json, tokens) = (None, None, None);
-        StepOutcome { status, output, stderr, exit_code, json, tokens, is_cut: false }
+        let (is_cut, is_unclear) = (false, false);
+        StepOutcome { status, output, stderr, exit_code, json, tokens, is_cut, is_unclear }
     }
 
     /// Truncates the outcome's texts and parses its JSON, if any.

@@ -84,7 +84,7 @@ const TONES = {
   complete: 'good', open: 'accent', live: 'good', connected: 'good',
   error: 'bad', failure: 'bad', failing: 'bad', timed_out: 'bad', revoked: 'quiet', expired: 'quiet',
   needs_login: 'warn', damaged: 'bad', blocked: 'warn', pending_approval: 'warn', quarantined: 'warn', server_quarantined: 'warn',
-  interrupted: 'warn', pending: 'accent', running: 'accent', connecting: 'accent',
+  interrupted: 'warn', unknown: 'warn', pending: 'accent', running: 'accent', connecting: 'accent',
 };
 const MARKS = { good: '●', bad: '✕', warn: '▲', accent: '◐', quiet: '○' };
 

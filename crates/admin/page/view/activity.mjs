@@ -16,7 +16,7 @@ const QUIET_MAX = 20; // records among which calls are looked for
 const FRESH_MAX = 500; // new records above the first page, or waiting; then the list begins anew
 
 const TYPES = ['tool_call', 'policy_decision', 'server_change', 'tool_change', 'token_change', 'system'];
-const STATUSES = ['pending', 'success', 'error', 'blocked', 'cancelled', 'interrupted'];
+const STATUSES = ['pending', 'success', 'error', 'blocked', 'cancelled', 'interrupted', 'unknown'];
 const CLASSES = ['read', 'write', 'destructive'];
 const PERIODS = [['15m', 'last 15 minutes'], ['1h', 'last hour'], ['24h', 'last day'], ['7d', 'last week']];
 const PERIOD_MS = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 };

@@ -77,12 +77,13 @@ function grouped({ records, runs }, by) {
 function Heading({ group, by }) {
   const { id, run, records } = group;
   const number = (status) => records.filter((record) => record.status === status).length;
-  const [refused, failed] = [number('blocked'), number('error')];
+  const [refused, failed, unknown] = [number('blocked'), number('error'), number('unknown')];
   return html`<span class="heading-line">
     ${run ? html`<a class="strong" href=${link('runs', { run: id })}><${Shown} text=${run.workflow} max=${80} /></a> <${State} word=${run.status} />`
       : !id ? html`<span class="strong">${by === 'run' ? 'outside of runs' : 'without a session'}</span>`
         : html`<a class="strong" href=${link('activity', { session_id: id })}><${Shown} text=${records[0].agent.name} max=${80} /></a>`}
     <span class="faint">${plural(records.length, 'record')}, ${records.length > 1 && html`<${Ago} time=${records.at(-1).timestamp} /> to `}<${Ago} time=${records[0].timestamp} /></span>
     ${refused > 0 && html`<span class="warn-text">${count(refused)} refused</span>`}
-    ${failed > 0 && html`<span class="bad-text">${count(failed)} failed</span>`}</span>`;
+    ${failed > 0 && html`<span class="bad-text">${count(failed)} failed</span>`}
+    ${unknown > 0 && html`<span class="warn-text">${count(unknown)} with an unknown outcome</span>`}</span>`;
 }

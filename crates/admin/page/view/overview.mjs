@@ -75,6 +75,7 @@ function Figures({ summary, period }) {
     ${figure('calls', count(summary.calls), { type: '' })}
     ${figure('refused', count(status.blocked), { status: 'blocked' }, status.blocked && 'warn')}
     ${figure('failed', count(status.error), { status: 'error' }, status.error && 'bad')}
+    ${status.unknown > 0 && figure('outcome unknown', count(status.unknown), { status: 'unknown' }, 'warn')}
     ${figure('running', count(status.pending), { status: 'pending' })}
     <li><span class="figure">${took(took_ms.p50 || null)}</span><span>median duration</span></li>
     <li><span class="figure">${took(took_ms.p95 || null)}</span><span>95th percentile</span></li>

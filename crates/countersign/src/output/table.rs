@@ -13,7 +13,7 @@ const NARROWEST: usize = 8;
 const WHOLE: [&str; 1] = ["ID"];
 
 /// Words that begin the cell of a state, with their colours.
-const STATES: [(&str, Colour); 18] = [
+const STATES: [(&str, Colour); 19] = [
     ("ready", Colour::Green),
     ("callable", Colour::Green),
     ("success", Colour::Green),
@@ -25,6 +25,7 @@ const STATES: [(&str, Colour); 18] = [
     ("running", Colour::Yellow),
     ("cancelled", Colour::Yellow),
     ("interrupted", Colour::Yellow),
+    ("unknown", Colour::Yellow),
     ("expired", Colour::Yellow),
     ("error", Colour::Red),
     ("failed", Colour::Red),

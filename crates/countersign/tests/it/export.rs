@@ -71,6 +71,7 @@ fn entry(number: usize, bytes: usize) -> Entry {
         error_message: None,
         duration: Duration::from_millis(1),
         response: payload(format!("\"{}\"", "x".repeat(bytes))),
+        warnings: Vec::new(),
         // Signing each would take the time, and an export does not check it.
         receipt: ReceiptChoice::No,
     };

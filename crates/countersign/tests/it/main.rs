@@ -49,6 +49,7 @@ mod openai;
 mod openapi;
 mod operator;
 mod ordinary_text;
+mod outcome;
 mod own_lists;
 mod packages;
 mod page;

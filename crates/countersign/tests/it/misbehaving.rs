@@ -164,13 +164,13 @@ async fn bad_servers_do_not_affect_a_good_one() {
         ("floods:t", "ok"),
         ("stubborn:t", "ok"),
         ("dies:t", "ok"),
-        ("dies:die", "UPSTREAM_UNAVAILABLE"),
-        ("changes:before", "UPSTREAM_UNAVAILABLE"),
+        ("dies:die", "OUTCOME_UNKNOWN"),
+        ("changes:before", "OUTCOME_UNKNOWN"),
         ("wrong_ids:number", "TIMEOUT"),
         ("wrong_ids:text", "TIMEOUT"),
         ("wrong_ids:extra", "ok"),
         ("closes:t", "ok"),
-        ("closes:close", "UPSTREAM_UNAVAILABLE"),
+        ("closes:close", "OUTCOME_UNKNOWN"),
     ] {
         let before = count.load(Ordering::Relaxed);
         assert_eq!(client.code_of("write", tool).await, code, "{tool}");
@@ -216,7 +216,7 @@ async fn the_reason_is_shown_to_people_and_to_agents() {
     };
     let gate = Gate::start(servers, json!({"connect_timeout": "8s"})).await;
     let client = gate.http().await;
-    assert_eq!(client.code_of("write", "dies:die").await, "UPSTREAM_UNAVAILABLE");
+    assert_eq!(client.code_of("write", "dies:die").await, "OUTCOME_UNKNOWN");
     let (reason, said) = ("exit status: 7)", "; last output: dies is out of order");
     eventually(|| async {
         let entry = in_state(&client, "dies", "error").await;
@@ -291,7 +291,7 @@ async fn a_servers_death_is_detected_while_its_child_holds_the_pipes() {
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
     // Detected at once, and not when the call's time is over.
-    assert_eq!(client.code_of("write", "s:die").await, "UPSTREAM_UNAVAILABLE");
+    assert_eq!(client.code_of("write", "s:die").await, "OUTCOME_UNKNOWN");
     eventually(|| async { (client.code_of("write", "s:t").await == "ok").then_some(()) }).await;
     let orphans = std::fs::read_to_string(gate.dir.path().join("orphans")).unwrap();
     let first = orphans.lines().next().unwrap().split(' ');

@@ -342,7 +342,7 @@ async fn an_operation_is_a_step_of_its_own_and_says_how_it_failed() {
     for (operation, inputs, code, words) in [
         ("apply", &about, Value::Null, ""),
         ("fail", &about, json!("OPERATION_FAILED"), "no luck"),
-        ("die", &about, json!("UPSTREAM_UNAVAILABLE"), "plugin 'deploy'"),
+        ("die", &about, json!("OUTCOME_UNKNOWN"), "plugin 'deploy'"),
         // Known only once its value is filled in.
         ("apply", &by_name, json!("INVALID_ARGUMENTS"), "times"),
     ] {
@@ -419,7 +419,7 @@ async fn a_plugin_that_dies_is_started_again_and_others_do_not_notice() {
     let call =
         async |tool: &str| client.two_key_call("write", tool, json!({"table": "users"})).await;
     let died = call("deploy:deploy_die").await;
-    assert!(died.to_string().contains("UPSTREAM_UNAVAILABLE"), "{died}");
+    assert!(died.to_string().contains("OUTCOME_UNKNOWN"), "{died}");
     let reply = eventually(|| async {
         let reply = call("deploy:deploy_apply").await;
         (reply["isError"] != true).then_some(reply)

@@ -169,7 +169,7 @@ async fn the_target_is_on_allowed_refused_and_failed_calls_alike() {
         ("delete", "blocked", json!("SERVER_MISMATCH"), "failure"),
         ("error", "error", json!("UPSTREAM_ERROR"), "failure"),
         ("is_error", "error", json!(null), "failure"),
-        ("die", "error", json!("UPSTREAM_UNAVAILABLE"), "failure"),
+        ("die", "unknown", json!("OUTCOME_UNKNOWN"), "failure"),
     ] {
         let record = record(&gate.home(), tool).await;
         assert_eq!((&record["status"], &record["error_code"]), (&json!(status), &code), "{record}");

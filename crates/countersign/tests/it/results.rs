@@ -78,6 +78,7 @@ async fn progress_comes_under_the_clients_own_token() {
                 sink.lock().unwrap().push((params["progress"].as_u64(), params["x-step"].as_u64()));
             })),
             trace: None,
+            delivery: Arc::default(),
         };
         client.peer.request(ask).await.unwrap();
         let expected: Vec<_> = (1..=3).map(|step| (Some(step), Some(step))).collect();
@@ -162,7 +163,7 @@ async fn different_upstream_errors_get_different_codes() {
         "a shared connection has nobody to ask: {ask}"
     );
     let dead = client.call("call_tool_write", write("die", json!({}))).await;
-    assert_eq!(testkit::client::refusal(&dead)["code"], "UPSTREAM_UNAVAILABLE");
+    assert_eq!(testkit::client::refusal(&dead)["code"], "OUTCOME_UNKNOWN");
     // The server is started again.
     eventually(|| async {
         let result = client.call("call_tool_write", write("is_error", json!({}))).await;

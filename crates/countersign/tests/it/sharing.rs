@@ -194,7 +194,7 @@ async fn a_client_whose_own_process_dies_gets_another() {
     let (client, other) = (gate.http_at("/mcp/s/s").await, gate.http_at("/mcp/s/s").await);
     let (before, others) = (pid(&client).await, pid(&other).await);
     let dead = client.call("die", json!({})).await;
-    assert_eq!(testkit::client::refusal(&dead)["code"], "UPSTREAM_UNAVAILABLE", "{dead}");
+    assert_eq!(testkit::client::refusal(&dead)["code"], "OUTCOME_UNKNOWN", "{dead}");
     let after = eventually(|| async {
         let result = client.call("pid", json!({})).await;
         let done: Value = serde_json::from_str(text(&result)).ok()?;

@@ -42,6 +42,8 @@ fn tools(dir: &Path) -> Value {
         {"name": "hang", "x-do": {"hang": dir.join("cancelled")}},
         {"name": "ask", "x-do": {"ask": "roots/list"}},
         {"name": "die", "x-do": "die"},
+        {"name": "cut", "x-do": {"say": r#"{"jsonrpc":"2.0","id":"$id","result":{"#, "hang": true}},
+        {"name": "null", "x-do": {"return": "null"}},
     ])
 }
 
@@ -269,15 +271,27 @@ async fn progress_cancellation_and_questions_pass() {
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_used_leaves_the_outcome_unknown() {
+    let dir = TempDir::new().unwrap();
+    let mut wire = open(dir.path()).await;
+    for tool in ["cut", "null"] {
+        let answer = wire.call(tool, tool, json!({})).await;
+        let refused = testkit::client::refusal(&answer["result"]);
+        assert_eq!(refused["code"], "OUTCOME_UNKNOWN", "{answer}");
+        assert_eq!(record(&home(&dir), tool).await["status"], "unknown", "{tool}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_dies_fails_its_call_and_its_exit_code_is_passed_on() {
     let dir = TempDir::new().unwrap();
     let mut wire = open(dir.path()).await;
     let answer = wire.call("d", "die", json!({"path": "/x"})).await;
     let code = &testkit::client::refusal(&answer["result"])["code"];
-    assert_eq!(code, "UPSTREAM_UNAVAILABLE", "{answer}");
+    assert_eq!(code, "OUTCOME_UNKNOWN", "{answer}");
     assert_eq!(wire.ended().await.code(), Some(128 + Signal::ABORT.as_raw()));
     let record = record(&home(&dir), "die").await;
-    assert_eq!((&record["status"], &record["resource"]), (&json!("error"), &json!("/x")));
+    assert_eq!((&record["status"], &record["resource"]), (&json!("unknown"), &json!("/x")));
     let chains = whole_chains(&home(&dir));
     assert_eq!(chains[0].0["status"], "complete");
 }

@@ -85,6 +85,7 @@ pub(super) fn of(
         error_message: error,
         duration: Duration::ZERO,
         response: payload::outside(settings, frame.output.as_deref()),
+        warnings: Vec::new(),
         receipt: ReceiptChoice::Yes,
     };
     (started, ended)

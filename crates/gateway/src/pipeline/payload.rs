@@ -1,11 +1,15 @@
 //! The stored form of arguments and results: always a hash, the text as configured by the operator.
 
+use std::collections::HashSet;
+use std::fmt;
+
 use domain::config::Payloads;
-use domain::json::Object;
+use domain::json::{self, Object};
 use domain::ledger::redaction::Redactor;
 use mcp::task;
 use receipt::Hash;
 use receipt::canonical::{CANONICAL_BYTES_MAX, Digest};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use store::Payload;
@@ -21,6 +25,8 @@ pub(super) struct RecordedResult {
     pub(super) payload: Payload,
     /// The result is marked as an error.
     pub(super) is_error: bool,
+    /// A name occurs twice in one object: another program may read another value than the gate.
+    pub(super) has_duplicates: bool,
 }
 
 /// The arguments of a call, with and without their secrets.
@@ -81,11 +87,16 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     if bytes > CANONICAL_BYTES_MAX {
         return read_large(redactor, payloads, text);
     }
-    let Ok(mut value) = serde_json::from_str::<Value>(text) else {
-        // Nested too deeply, or a number too large, to parse here.
-        return read_large(redactor, payloads, text);
+    let (mut value, has_duplicates) = match json::parse(text) {
+        Ok(value) => (value, false),
+        Err(_) => match serde_json::from_str::<Value>(text) {
+            Ok(value) => (value, true),
+            // Nested too deeply, or a number too large, to parse here.
+            Err(_) => return read_large(redactor, payloads, text),
+        },
     };
-    let is_error = value["isError"] == true;
+    let is_error =
+        if has_duplicates { Outline::of(text).is_error } else { value["isError"] == true };
     redactor.value(&mut value);
     let digest = Some(Digest::of_value(&value));
     let (kept, truncated) = match payloads {
@@ -93,7 +104,8 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
         Payloads::Full => cut(text),
         Payloads::Redacted => cut(&value.to_string()),
     };
-    RecordedResult { payload: Payload { bytes, digest, kept, truncated }, is_error }
+    let payload = Payload { bytes, digest, kept, truncated };
+    RecordedResult { payload, is_error, has_duplicates }
 }
 
 /// Stores the beginning of a result too large to parse; the hash is that of the bytes.
@@ -108,16 +120,42 @@ fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedRe
         }
     };
     let payload = Payload { bytes: text.len(), digest, kept, truncated };
-    RecordedResult { payload, is_error: is_error(text) }
+    let Outline { is_error, has_duplicates } = Outline::of(text);
+    RecordedResult { payload, is_error, has_duplicates }
 }
 
-fn is_error(result: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Flag {
-        #[serde(rename = "isError", default)]
-        is_error: bool,
+/// What the outermost members of a result say.
+#[derive(Default)]
+struct Outline {
+    /// One of its `isError` is true.
+    is_error: bool,
+    has_duplicates: bool,
+}
+
+impl Outline {
+    fn of(result: &str) -> Outline {
+        let mut deserializer = serde_json::Deserializer::from_str(result);
+        deserializer.deserialize_map(OutlineVisitor).unwrap_or_default()
     }
-    serde_json::from_str::<Flag>(result).is_ok_and(|flag| flag.is_error)
+}
+
+struct OutlineVisitor;
+
+impl<'de> Visitor<'de> for OutlineVisitor {
+    type Value = Outline;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a result object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Outline, A::Error> {
+        let (mut outline, mut names) = (Outline::default(), HashSet::new());
+        while let Some((name, value)) = members.next_entry::<String, &RawValue>()? {
+            outline.is_error |= name == "isError" && value.get() == "true";
+            outline.has_duplicates |= !names.insert(name);
+        }
+        Ok(outline)
+    }
 }
 
 fn cut(text: &str) -> (Option<String>, bool) {
@@ -165,5 +203,22 @@ mod tests {
             kept(Payloads::None, r#"{"isError":true,"n":123456789012345678901234567890}"#).is_error
         );
         assert!(!kept(Payloads::None, r#"{"isError":"yes"}"#).is_error);
+    }
+
+    #[test]
+    fn a_name_that_occurs_twice_is_noticed_and_hides_no_error() {
+        let long = "x".repeat(CANONICAL_BYTES_MAX);
+        for (text, is_error, has_duplicates) in [
+            (r#"{"content":[],"isError":false}"#.to_owned(), false, false),
+            (r#"{"isError":true,"isError":false}"#.to_owned(), true, true),
+            (r#"{"content":[{"text":"a","t\u0065xt":"b"}]}"#.to_owned(), false, true),
+            (r#"{"content":[{"text":"a"},{"text":"b"}]}"#.to_owned(), false, false),
+            (format!(r#"{{"isError":true,"t":"{long}","isError":false}}"#), true, true),
+            (format!(r#"{{"isError":true,"t":"{long}"}}"#), true, false),
+        ] {
+            let result = kept(Payloads::Full, &text);
+            let found = (result.is_error, result.has_duplicates);
+            assert_eq!(found, (is_error, has_duplicates), "{}", &text[..text.len().min(60)]);
+        }
     }
 }

@@ -6,7 +6,7 @@ use domain::ledger::target::Touches;
 use domain::policy::{Audience, Permit};
 use domain::tool::Class;
 use domain::{Code, Refusal};
-use provider::{Call, CallContext, CallOutcome, Declared, RecordState};
+use provider::{Call, CallContext, CallOutcome, Declared, ProviderError, RecordState};
 use store::{
     CallEnd, CallStart, Commit, Entry, Payload, ReceiptChoice, RecordKind, RecordStatus, Safety,
     Store, StoreError,
@@ -19,6 +19,9 @@ use super::statement;
 use crate::GateSettings;
 use crate::links::FollowedTouches;
 use crate::span::CallSpan;
+
+/// The warning of a result that programs may read differently.
+const DUPLICATE_MEMBERS: &str = "the result names a member twice: programs may read it differently";
 
 /// A call and its recording context.
 #[derive(Clone, Copy)]
@@ -92,7 +95,8 @@ impl<'a> Record<'a> {
             Ok(safe) => with_safety(outcome, safe),
             Err(error) => {
                 let what = "the call was made and its outcome is withheld";
-                CallOutcome::Refused(unavailable(what, &error))
+                let refusal = unavailable(what, &error);
+                CallOutcome::Refused(refusal.with_member("sent", true.into()))
             }
         };
         if let Some(refusal) = refusal_of(&outcome) {
@@ -149,7 +153,7 @@ pub(super) fn unmade(
     error: &StoreError,
     span: &mut CallSpan,
 ) -> CallOutcome {
-    let refusal = unavailable("the call was not made", error);
+    let refusal = not_made(error);
     count_refusal(context.call, context.snapshot, &refusal);
     let told = CallSummary {
         status: RecordStatus::Blocked,
@@ -181,7 +185,7 @@ pub(super) async fn refusal(
     let outcome = match store.append(entry).await {
         // The very last calls arrive after the ledger has closed; none of them is made.
         Ok(_) | Err(StoreError::Closed) => outcome,
-        Err(error) => CallOutcome::Refused(unavailable("the call was not made", &error)),
+        Err(error) => CallOutcome::Refused(not_made(&error)),
     };
     if let Some(refusal) = refusal_of(&outcome) {
         count_refusal(call, snapshot, refusal);
@@ -208,19 +212,20 @@ async fn ended(
     outcome: &CallOutcome,
     duration: Duration,
 ) -> CallEnd {
+    let mut warnings = Vec::new();
     let (status, refusal, response) = match outcome {
         CallOutcome::Replied { reply, .. } => {
             let response = payload::response(settings, &reply.result).await;
+            if response.has_duplicates {
+                warnings.push(DUPLICATE_MEMBERS.to_owned());
+            }
             let status =
                 if response.is_error { RecordStatus::Error } else { RecordStatus::Success };
             (status, None, response.payload)
         }
         CallOutcome::Refused(refusal) => (RecordStatus::Blocked, Some(refusal), Payload::default()),
-        CallOutcome::Failed { refusal, .. } if refusal.code == Code::Cancelled => {
-            (RecordStatus::Cancelled, Some(refusal), Payload::default())
-        }
-        CallOutcome::Failed { refusal, .. } => {
-            (RecordStatus::Error, Some(refusal), Payload::default())
+        CallOutcome::Failed { refusal, error } => {
+            (failed(refusal.code, error), Some(refusal), Payload::default())
         }
     };
     CallEnd {
@@ -230,7 +235,19 @@ async fn ended(
         error_message: refusal.map(|refusal| refusal.message.clone()),
         duration,
         response,
+        warnings,
         receipt: ReceiptChoice::Yes,
+    }
+}
+
+/// Returns the status of a call without a result.
+fn failed(code: Code, error: &ProviderError) -> RecordStatus {
+    match error {
+        _ if code == Code::Cancelled => RecordStatus::Cancelled,
+        // The server has answered.
+        ProviderError::Protocol(_) => RecordStatus::Error,
+        error if error.is_sent() => RecordStatus::Unknown,
+        _ => RecordStatus::Error,
     }
 }
 
@@ -242,6 +259,10 @@ fn with_safety(outcome: CallOutcome, safe: Safety) -> CallOutcome {
         }
         (outcome, Safety::Committed | Safety::Queued) => outcome,
     }
+}
+
+fn not_made(error: &StoreError) -> Refusal {
+    unavailable("the call was not made", error).with_member("sent", false.into())
 }
 
 fn unavailable(what: &str, error: &StoreError) -> Refusal {

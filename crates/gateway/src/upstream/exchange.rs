@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::method::{Method, MethodRoute};
 use mcp::ErrorObject;
+use mcp::delivery::Delivery;
 use mcp::error::OVERLOADED;
 use mcp::message::{Notification, Raw, raw, to_raw};
 use mcp::object::{ObjectMembers, quote};
@@ -36,8 +37,11 @@ impl Upstream {
     ) -> Result<Raw, ProviderError> {
         let params = params(call, trace);
         if call.method == Method::CustomNotification {
-            let told = carrier.peer.notify(&call.tool.tool, params).await;
-            return told.map(|()| nothing()).map_err(|error| provider_error(error.into()));
+            let (method, delivery) = (call.tool.tool.clone(), Arc::default());
+            let notification = Notification { method, params };
+            let told = carrier.peer.notify_noting(notification, &delivery).await;
+            let told = told.map_err(|error| provider_error(error.into(), &delivery));
+            return told.map(|()| nothing());
         }
         let method = match call.method {
             Method::ToolCall => "tools/call".to_owned(),
@@ -54,6 +58,7 @@ impl Upstream {
             progress: ctx.progress.clone(),
             notices: self.notices(call, ctx, carrier.lane),
             trace: span::header(trace),
+            delivery: Arc::default(),
         };
         match call.method {
             Method::Known(rule) => self.route(rule.route, call, ctx, (carrier, ask)).await,
@@ -157,7 +162,7 @@ impl Upstream {
 }
 
 async fn send(carrier: &Carrier, ask: Ask) -> Result<Raw, ProviderError> {
-    carrier.peer.request(ask).await.map_err(provider_error)
+    request(&carrier.peer, ask).await
 }
 
 fn nothing() -> Raw {
@@ -217,13 +222,22 @@ impl Serialize for CallParams<'_> {
     }
 }
 
-pub(super) fn provider_error(error: RequestError) -> ProviderError {
+/// Sends a request, and distinguishes one whose answer is missing from one that was never sent.
+pub(super) async fn request(peer: &Peer, ask: Ask) -> Result<Raw, ProviderError> {
+    let delivery = ask.delivery.clone();
+    peer.request(ask).await.map_err(|error| provider_error(error, &delivery))
+}
+
+fn provider_error(error: RequestError, delivery: &Delivery) -> ProviderError {
+    let sent = delivery.is_sent();
     match error {
         RequestError::Refused(error) => ProviderError::Protocol(error),
-        RequestError::Timeout(_) => ProviderError::Timeout,
-        RequestError::Cancelled => ProviderError::Cancelled,
+        RequestError::Timeout(_) => ProviderError::Timeout { sent },
+        RequestError::Cancelled => ProviderError::Cancelled { sent },
         RequestError::TooLarge => ProviderError::TooLarge,
+        RequestError::Lost(reason) => ProviderError::Lost(reason),
         RequestError::Unauthorized(reason) => ProviderError::Unavailable(reason),
+        RequestError::Closed(closed) if sent => ProviderError::Lost(closed.to_string()),
         RequestError::Closed(closed) => ProviderError::Unavailable(closed.to_string()),
     }
 }

@@ -52,6 +52,8 @@ struct SignInServer {
     target: ArcSwapOption<SignInTarget>,
     /// The server's last words about how to be authorized.
     challenge: Mutex<Challenge>,
+    /// Why nobody can sign in to it, and when that was found out.
+    lack: tokio::sync::Mutex<Option<(Instant, String)>>,
 }
 
 /// The server as the last connection reached it.
@@ -231,6 +233,35 @@ impl SignIn {
                 outdated.iter().filter(|it| !held.outdated.contains(it) && !now.contains(it));
             gone.for_each(|secret| self.place.known.remove(secret));
         }
+    }
+
+    /// Returns the words for callers about a refusal without a token. A person can only sign in to a
+    /// server that offers that; any other refuses this request alone.
+    async fn unauthorized(&self) -> String {
+        if self.need() != Some(LoginNeed::Token)
+            && let Some(reason) = self.lack_of_login().await
+        {
+            return format!("it requires authorization (HTTP 401): {reason}");
+        }
+        self.must_login(LoginNeed::Token)
+    }
+
+    /// Returns why nobody can sign in to the server, if that is so.
+    async fn lack_of_login(&self) -> Option<String> {
+        let target = self.target().ok()?;
+        let mut found = self.server.lack.lock().await;
+        if let Some((at, reason)) = &*found
+            && at.elapsed() < limits::LOGIN_LACK_KEPT
+        {
+            return Some(reason.clone());
+        }
+        let reason = match ProtectedServer::new(&target.url).await {
+            Ok(server) => self.discover(&server).await.err().filter(|error| error.is_lack()),
+            Err(error) => Some(error),
+        };
+        let reason = reason.map(|error| error.to_string());
+        *found = reason.clone().map(|reason| (Instant::now(), reason));
+        reason
     }
 
     fn must_login(&self, need: LoginNeed) -> String {
@@ -435,7 +466,7 @@ impl SignIn {
                 match self.ready() {
                     Some(Some(_)) => Ok(()),
                     None => self.renew(None).await,
-                    Some(None) => Err(self.must_login(LoginNeed::Token)),
+                    Some(None) => Err(self.unauthorized().await),
                 }
             }
         }
@@ -527,6 +558,7 @@ mod tests {
             oauth: OAuth::default(),
             target: ArcSwapOption::from_pointee(target),
             challenge: Mutex::default(),
+            lack: tokio::sync::Mutex::default(),
         });
         let secrets = SecretSupply::new(&vault, &KnownSecrets::default());
         let sign_in = SignIn::new(&server, GrantHolder::Everybody, &secrets);

@@ -60,6 +60,11 @@ impl AuthorizationError {
         AuthorizationError::Refused { error: printable(error), description }
     }
 
+    /// Reports whether the server offers no sign-in at all.
+    pub fn is_lack(&self) -> bool {
+        matches!(self, AuthorizationError::NoMetadata)
+    }
+
     /// Reports whether the grant or the client is not valid any more, so that only another sign-in
     /// helps.
     pub fn ends_grant(&self) -> bool {

@@ -17,13 +17,12 @@ use super::credentials::Credentials;
 use super::failure::HttpFailure;
 use super::outbound::{ContentType, EventReader, Outbound, read_body};
 use super::pool::PooledResponse as HttpResponse;
+use crate::delivery::Dispatch;
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{Frame, Message, Notification, Request, Response};
-use crate::peer::{
-    ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, Trace, WeakPeer,
-};
+use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, Service, WeakPeer};
 use crate::task;
 use crate::version::Version;
 
@@ -117,42 +116,46 @@ impl Outbox for PostOutbox {
     fn send(
         &self,
         message: Message,
-        _route: MessageRoute,
+        route: MessageRoute,
     ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
+        async move {
+            let delivery = Arc::default();
+            self.dispatch(message, route, Dispatch { delivery: &delivery, trace: None }).await
+        }
+        .boxed()
+    }
+
+    fn dispatch<'a>(
+        &'a self,
+        message: Message,
+        _route: MessageRoute,
+        dispatch: Dispatch<'a>,
+    ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
         async move {
             let peer = self.peer()?;
             match message {
-                Message::Request(request) => self.ask(&peer, request, None).await,
+                Message::Request(request) => self.ask(&peer, request, dispatch).await,
                 Message::Notification(ref notification) => {
                     let is_ready = notification.method == INITIALIZED;
-                    self.tell(&peer, message.to_line()).await?;
+                    self.tell(&peer, message.to_line(), dispatch).await?;
                     if is_ready {
                         self.listen(&peer);
                     }
                     Ok(())
                 }
-                Message::Response(_) => self.tell(&peer, message.to_line()).await,
+                Message::Response(_) => self.tell(&peer, message.to_line(), dispatch).await,
             }
         }
         .boxed()
     }
 
-    fn send_traced<'a>(
-        &'a self,
-        message: Message,
-        route: MessageRoute,
-        trace: &'a Trace,
-    ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
-        match message {
-            Message::Request(request) => {
-                async move { self.ask(&self.peer()?, request, Some(trace)).await }.boxed()
-            }
-            Message::Notification(_) | Message::Response(_) => self.send(message, route),
-        }
-    }
-
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
-        async move { self.tell(&self.peer()?, batch_line(responses)).await }.boxed()
+        async move {
+            let delivery = Arc::default();
+            let dispatch = Dispatch { delivery: &delivery, trace: None };
+            self.tell(&self.peer()?, batch_line(responses), dispatch).await
+        }
+        .boxed()
     }
 }
 
@@ -172,7 +175,7 @@ impl PostOutbox {
         &self,
         peer: &Peer,
         request: Request,
-        trace: Option<&Trace>,
+        dispatch: Dispatch<'_>,
     ) -> Result<(), ConnectionClosed> {
         let id = request.id.clone();
         let opens_session = request.method == "initialize";
@@ -181,11 +184,11 @@ impl PostOutbox {
             let _ = self.hello.set(line.clone());
         }
         let session = self.wire.session_number();
-        let mut outcome = self.exchange(peer, (&id, opens_session), line.clone(), trace).await;
+        let mut outcome = self.exchange(peer, (&id, opens_session), line.clone(), dispatch).await;
         if matches!(outcome, Err(HttpFailure::SessionEnded)) && !opens_session {
             // The server did not accept the request, so that sending it again repeats nothing.
             outcome = match self.renew(peer, session).await {
-                Ok(()) => self.exchange(peer, (&id, false), line, trace).await,
+                Ok(()) => self.exchange(peer, (&id, false), line, dispatch).await,
                 Err(failure) => {
                     tracing::debug!(%failure, "cannot begin another session");
                     Err(HttpFailure::SessionEnded)
@@ -196,13 +199,8 @@ impl PostOutbox {
             return Ok(());
         };
         close_if_session_ended(peer, &failure);
-        let error = match failure {
-            HttpFailure::TooLong => RequestError::TooLarge,
-            HttpFailure::Unauthorized(reason) => RequestError::Unauthorized(reason),
-            failure => RequestError::Refused(failure.into_refusal()?),
-        };
         if let Id::Number(id) = id {
-            peer.fail(id, error);
+            peer.fail(id, failure.into_request_error(dispatch.delivery));
         }
         Ok(())
     }
@@ -229,7 +227,9 @@ impl PostOutbox {
         }
         self.wire.begin_session(&headers);
         let initialized = Notification { method: INITIALIZED.to_owned(), params: None };
-        self.wire.post(Message::from(initialized).to_line().into(), Some(version), None).await?;
+        let (line, delivery) = (Message::from(initialized).to_line(), Arc::default());
+        let dispatch = Dispatch { delivery: &delivery, trace: None };
+        self.wire.post(line.into(), Some(version), dispatch).await?;
         self.listen(peer);
         peer.renewed();
         for changed in LISTS_CHANGED {
@@ -243,9 +243,9 @@ impl PostOutbox {
         peer: &Peer,
         (id, opens_session): (&Id, bool),
         line: Bytes,
-        trace: Option<&Trace>,
+        dispatch: Dispatch<'_>,
     ) -> Result<(), HttpFailure> {
-        let response = self.wire.post(line, self.version(peer), trace).await?;
+        let response = self.wire.post(line, self.version(peer), dispatch).await?;
         if opens_session {
             self.wire.begin_session(response.headers());
         }
@@ -281,13 +281,20 @@ impl PostOutbox {
                 return Err(ended.err().unwrap_or(HttpFailure::NoResponse));
             }
             tokio::time::sleep(place.retry).await;
-            response = self.wire.get(self.version(peer), place.last_id.as_deref()).await?;
+            let resumed = self.wire.get(self.version(peer), place.last_id.as_deref()).await;
+            // The request was accepted: whatever this fails with is no reason to send it again.
+            response = resumed.map_err(|failure| HttpFailure::NotResumed(failure.to_string()))?;
         }
     }
 
     /// Sends a notification or response of ours: the server accepts it, or it is lost.
-    async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), ConnectionClosed> {
-        let post = self.wire.post(line.into(), self.version(peer), None);
+    async fn tell(
+        &self,
+        peer: &Peer,
+        line: Vec<u8>,
+        dispatch: Dispatch<'_>,
+    ) -> Result<(), ConnectionClosed> {
+        let post = self.wire.post(line.into(), self.version(peer), dispatch);
         let taken = tokio::time::timeout(limits::HTTP_POST_TIMEOUT, post).await;
         match taken.unwrap_or(Err(HttpFailure::Timeout)) {
             Ok(_) => Ok(()),
@@ -390,7 +397,11 @@ pub(super) async fn take_events(
                 }
             }
             Err(bad) => {
-                tracing::debug!(error = %bad.error, "ignored an event that is not a message")
+                tracing::debug!(error = %bad.error, "an event is not a message");
+                peer.reject(&bad);
+                if waiting.is_some() && bad.answered() == waiting {
+                    return Ok(StreamEnd::Answered);
+                }
             }
         }
     }
@@ -435,7 +446,11 @@ fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), HttpFailure> {
                 Err(HttpFailure::NoResponse)
             }
         }
-        Err(bad) => Err(HttpFailure::BadAnswer(bad.error.message)),
+        Err(bad) => {
+            let mut words = bad.error.message;
+            words.truncate(words.floor_char_boundary(limits::ANSWER_FAULT_BYTES_MAX));
+            Err(HttpFailure::BadAnswer(words))
+        }
     }
 }
 
@@ -456,6 +471,9 @@ fn receive(peer: &Peer, frame: Frame, waiting: Option<&Id>) -> bool {
             peer.receive_batch(batch);
             answered
         }
-        Frame::Batch(_) => false,
+        Frame::Batch(batch) => {
+            peer.reject_batch(&batch);
+            batch.iter().flatten().any(is_answer)
+        }
     }
 }

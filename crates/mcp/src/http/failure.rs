@@ -6,9 +6,10 @@ use std::error::Error;
 use http::StatusCode;
 use serde_json::json;
 
+use crate::delivery::Delivery;
 use crate::error::{ErrorObject, INTERNAL_ERROR};
 use crate::limits;
-use crate::peer::ConnectionClosed;
+use crate::peer::{ConnectionClosed, RequestError};
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpFailure {
@@ -32,6 +33,8 @@ pub(super) enum HttpFailure {
     MediaType(String),
     #[error("the server ended the stream without a response")]
     NoResponse,
+    #[error("the server's response ended early and could not be resumed: {0}")]
+    NotResumed(String),
     #[error("the server's event stream ended before it named the address for our messages")]
     NoAddress,
     #[error("the server named an address for our messages that cannot be used: {0}")]
@@ -56,6 +59,7 @@ impl HttpFailure {
             | HttpFailure::TooLong
             | HttpFailure::BadAnswer(_)
             | HttpFailure::NoAddress
+            | HttpFailure::NotResumed(_)
             | HttpFailure::NoResponse => false,
             HttpFailure::Status { status, .. } => !status.is_server_error(),
             HttpFailure::Redirect(_)
@@ -67,9 +71,24 @@ impl HttpFailure {
         }
     }
 
+    /// Converts it for the request that failed by it. A request that was sent, and that no error
+    /// response answers, may have been processed.
+    pub(super) fn into_request_error(self, delivery: &Delivery) -> RequestError {
+        let is_answer =
+            matches!(self, HttpFailure::Refused(_) | HttpFailure::Status { error: Some(_), .. });
+        match self {
+            HttpFailure::TooLong => RequestError::TooLarge,
+            failure if delivery.is_sent() && !is_answer => RequestError::Lost(failure.to_string()),
+            HttpFailure::Unauthorized(reason) => RequestError::Unauthorized(reason),
+            failure => {
+                failure.into_refusal().map_or_else(RequestError::Closed, RequestError::Refused)
+            }
+        }
+    }
+
     /// Separates an error response, which concerns one request since the server is alive, from a
     /// failed connection.
-    pub(super) fn into_refusal(self) -> Result<ErrorObject, ConnectionClosed> {
+    fn into_refusal(self) -> Result<ErrorObject, ConnectionClosed> {
         match self {
             HttpFailure::Refused(error) => Ok(error),
             // A missing authorization gets our own text: it is what the operator must act on.

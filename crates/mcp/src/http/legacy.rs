@@ -13,13 +13,12 @@ use url::Url;
 use super::client::{ConnectError, Endpoint, ParsedEndpoint, StreamPosition, take_events};
 use super::failure::HttpFailure;
 use super::outbound::{EventReader, Outbound};
+use crate::delivery::Dispatch;
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{Message, Response};
-use crate::peer::{
-    ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, Trace, WeakPeer,
-};
+use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, Service, WeakPeer};
 use crate::task;
 
 /// The event that names the address.
@@ -98,21 +97,27 @@ impl Outbox for LegacyOutbox {
         message: Message,
         _route: MessageRoute,
     ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
-        self.post(message, None).boxed()
+        async move {
+            let delivery = Arc::default();
+            self.post(message, Dispatch { delivery: &delivery, trace: None }).await
+        }
+        .boxed()
     }
 
-    fn send_traced<'a>(
+    fn dispatch<'a>(
         &'a self,
         message: Message,
         _route: MessageRoute,
-        trace: &'a Trace,
+        dispatch: Dispatch<'a>,
     ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
-        self.post(message, Some(trace)).boxed()
+        self.post(message, dispatch).boxed()
     }
 
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
-            let posted = self.deliver(batch_line(responses).into(), None).await;
+            let delivery = Arc::default();
+            let dispatch = Dispatch { delivery: &delivery, trace: None };
+            let posted = self.deliver(batch_line(responses).into(), dispatch).await;
             posted.map_err(|failure| ConnectionClosed(failure.to_string()))
         }
         .boxed()
@@ -120,23 +125,19 @@ impl Outbox for LegacyOutbox {
 }
 
 impl LegacyOutbox {
-    async fn post(&self, message: Message, trace: Option<&Trace>) -> Result<(), ConnectionClosed> {
+    async fn post(&self, message: Message, dispatch: Dispatch<'_>) -> Result<(), ConnectionClosed> {
         let id = match &message {
             Message::Request(request) => Some(request.id.clone()),
             Message::Notification(_) | Message::Response(_) => None,
         };
-        let Err(failure) = self.deliver(message.to_line().into(), trace).await else {
+        let Err(failure) = self.deliver(message.to_line().into(), dispatch).await else {
             return Ok(());
         };
         match id {
             // The server refused this one; others may pass.
             Some(Id::Number(id)) => {
-                let refusal = match failure {
-                    HttpFailure::Unauthorized(reason) => RequestError::Unauthorized(reason),
-                    failure => RequestError::Refused(failure.into_refusal()?),
-                };
                 if let Some(peer) = self.peer.get().and_then(WeakPeer::upgrade) {
-                    peer.fail(id, refusal);
+                    peer.fail(id, failure.into_request_error(dispatch.delivery));
                 }
                 Ok(())
             }
@@ -145,12 +146,12 @@ impl LegacyOutbox {
     }
 
     /// Sends the bytes and waits until the server has accepted them.
-    async fn deliver(&self, line: Bytes, trace: Option<&Trace>) -> Result<(), HttpFailure> {
+    async fn deliver(&self, line: Bytes, dispatch: Dispatch<'_>) -> Result<(), HttpFailure> {
         let delivering = async {
             let mut address = self.address.clone();
             let known = address.wait_for(Option::is_some).await;
             match known.ok().and_then(|known| known.clone()) {
-                Some(known) => known.post(line, None, trace).await.map(drop),
+                Some(known) => known.post(line, None, dispatch).await.map(drop),
                 // The stream has failed, and the peer is about to be closed for that reason.
                 None => std::future::pending().await,
             }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::client::ParsedEndpoint;
@@ -18,9 +18,11 @@ use super::{
     media_type,
 };
 use crate::authorization::Challenge;
+use crate::delivery::{Delivery, Dispatch};
 use crate::error::ErrorObject;
+use crate::id::Id;
 use crate::limits;
-use crate::message::Message;
+use crate::message::{Message, Response};
 use crate::peer::Trace;
 use crate::sse::{self, SseEvent};
 use crate::version::Version;
@@ -53,7 +55,7 @@ impl Outbound {
         &self,
         body: Bytes,
         version: Option<Version>,
-        trace: Option<&Trace>,
+        dispatch: Dispatch<'_>,
     ) -> Result<PooledResponse, HttpFailure> {
         let mut headers = {
             let mut session = self.session();
@@ -65,15 +67,16 @@ impl Outbound {
                 None => self.post_headers(id.as_ref(), None),
             }
         };
-        if let Some(trace) = trace {
+        if let Some(trace) = dispatch.trace {
             insert_trace(&mut headers, trace);
         }
-        self.send(Method::POST, headers, body).await
+        self.send(Method::POST, (headers, body), dispatch.delivery).await
     }
 
     /// Sends a message that belongs to no session, as `initialize` does.
     pub(super) async fn post_outside(&self, body: Bytes) -> Result<PooledResponse, HttpFailure> {
-        self.send(Method::POST, self.post_headers(None, None), body).await
+        let headers = self.post_headers(None, None);
+        self.send(Method::POST, (headers, body), &Delivery::default()).await
     }
 
     fn post_headers(&self, session: Option<&HeaderValue>, version: Option<Version>) -> HeaderMap {
@@ -94,7 +97,8 @@ impl Outbound {
         if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let response = self.send(Method::GET, headers, Bytes::new()).await?;
+        let asked = (headers, Bytes::new());
+        let response = self.send(Method::GET, asked, &Delivery::default()).await?;
         match ContentType::of(&response) {
             ContentType::Events => Ok(response),
             other => Err(other.into_failure()),
@@ -119,7 +123,9 @@ impl Outbound {
         let Some(id) = self.session().id.clone() else {
             return;
         };
-        let delete = self.send(Method::DELETE, self.headers(Some(&id), version), Bytes::new());
+        let (asked, delivery) =
+            ((self.headers(Some(&id), version), Bytes::new()), Delivery::default());
+        let delete = self.send(Method::DELETE, asked, &delivery);
         let _ = tokio::time::timeout(limits::HTTP_DELETE_TIMEOUT, delete).await;
     }
 
@@ -141,16 +147,19 @@ impl Outbound {
     async fn send(
         &self,
         method: Method,
-        headers: HeaderMap,
-        body: Bytes,
+        (headers, body): (HeaderMap, Bytes),
+        delivery: &Delivery,
     ) -> Result<PooledResponse, HttpFailure> {
         let has_session = headers.contains_key(SESSION_ID);
         let response = match &self.credentials {
             Some(credentials) => {
-                self.send_authorized(&**credentials, (method, headers), body).await?
+                self.send_authorized(&**credentials, (method, headers, body), delivery).await?
             }
-            None => self.send_once(method, headers, body).await?,
+            None => self.send_once(method, (headers, body), delivery).await?,
         };
+        if is_refusal(&response) {
+            delivery.undo();
+        }
         match response.status() {
             status if status.is_success() => Ok(response),
             status if status.is_redirection() => {
@@ -158,13 +167,13 @@ impl Outbound {
             }
             StatusCode::NOT_FOUND if has_session => Err(HttpFailure::SessionEnded),
             status => {
-                let error = read_error(response).await;
+                let told = read_error(response).await;
                 let is_lost =
-                    status == StatusCode::BAD_REQUEST && error.as_ref().is_some_and(names_session);
+                    status == StatusCode::BAD_REQUEST && told.as_ref().is_some_and(names_session);
                 if has_session && is_lost {
                     return Err(HttpFailure::SessionEnded);
                 }
-                Err(HttpFailure::Status { status, error })
+                Err(HttpFailure::Status { status, error: told.map(|told| told.error) })
             }
         }
     }
@@ -174,10 +183,10 @@ impl Outbound {
     async fn send_once(
         &self,
         method: Method,
-        headers: HeaderMap,
-        body: Bytes,
+        asked: (HeaderMap, Bytes),
+        delivery: &Delivery,
     ) -> Result<PooledResponse, HttpFailure> {
-        let sent = self.target.send(method, headers, body).await;
+        let sent = self.target.send_noting(method, asked, delivery).await;
         sent.map_err(|cause| {
             let host = self.target.host().to_owned();
             HttpFailure::Unreachable { host, cause }
@@ -188,8 +197,8 @@ impl Outbound {
     async fn send_authorized(
         &self,
         credentials: &dyn Credentials,
-        (method, mut headers): (Method, HeaderMap),
-        body: Bytes,
+        (method, mut headers, body): (Method, HeaderMap, Bytes),
+        delivery: &Delivery,
     ) -> Result<PooledResponse, HttpFailure> {
         let mut is_second = false;
         loop {
@@ -197,10 +206,12 @@ impl Outbound {
             if let Some(token) = &token {
                 headers.insert(AUTHORIZATION, token.clone());
             }
-            let response = self.send_once(method.clone(), headers.clone(), body.clone()).await?;
+            let asked = (headers.clone(), body.clone());
+            let response = self.send_once(method.clone(), asked, delivery).await?;
             if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 return Ok(response);
             }
+            delivery.undo();
             let challenge = Challenge::of(response.headers());
             let is_insufficient = match response.status() {
                 // Neither the standing stream nor the end of a session is worth a sign-in.
@@ -231,9 +242,28 @@ fn is_courtesy(method: &Method, headers: &HeaderMap) -> bool {
     (*method == Method::GET && is_in_session) || *method == Method::DELETE
 }
 
-/// Reports whether an error is about the session: many servers answer 400 where 404 is meant.
-fn names_session(error: &ErrorObject) -> bool {
-    error.message.to_ascii_lowercase().contains("session")
+/// Reports whether a server that answers this has not acted on the message. A client error says so,
+/// and so does a redirect, except the one that leads to the result. A server error says nothing: even
+/// 503 is what some proxies make of a connection that broke, unless it names the time of a retry.
+fn is_refusal(response: &PooledResponse) -> bool {
+    match response.status() {
+        StatusCode::SEE_OTHER => false,
+        StatusCode::SERVICE_UNAVAILABLE => response.headers().contains_key(RETRY_AFTER),
+        status => status.is_redirection() || status.is_client_error(),
+    }
+}
+
+/// A JSON-RPC error that came with a status.
+struct ToldError {
+    /// It names the request, so that it is the answer.
+    is_of_request: bool,
+    error: ErrorObject,
+}
+
+/// Reports whether an error is about the session: many servers answer 400 where 404 is meant. One
+/// that is the answer to a request is not.
+fn names_session(told: &ToldError) -> bool {
+    !told.is_of_request && told.error.message.to_ascii_lowercase().contains("session")
 }
 
 /// Adds the trace headers. A state without its parent would be meaningless; a value not valid in a
@@ -295,10 +325,13 @@ pub(super) async fn read_body(
 }
 
 /// Reads the JSON-RPC error that many servers send along with a status.
-async fn read_error(response: PooledResponse) -> Option<ErrorObject> {
+async fn read_error(response: PooledResponse) -> Option<ToldError> {
     let body = read_body(response, limits::HTTP_ERROR_BYTES_MAX).await.ok()?;
     match Message::parse(std::str::from_utf8(&body).ok()?) {
-        Ok(Message::Response(answer)) => answer.outcome.err(),
+        Ok(Message::Response(Response { id, outcome })) => {
+            let is_of_request = matches!(id, Some(Id::Number(_)));
+            outcome.err().map(|error| ToldError { is_of_request, error })
+        }
         Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
     }
 }

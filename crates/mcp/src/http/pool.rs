@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
 use super::dial::{Dial, DialFault};
+use crate::delivery::Delivery;
 use crate::limits;
 use crate::peer::lock;
 
@@ -52,19 +53,21 @@ impl Pool {
 
     /// Sends a message. A kept connection that turns out to be dead before it has taken the message
     /// is replaced; a message that was sent is never sent again.
-    pub(super) fn send(
-        self: &Arc<Self>,
+    pub(super) fn send<'a>(
+        self: &'a Arc<Self>,
         message: HttpRequest,
-    ) -> BoxFuture<'_, Result<PooledResponse, DialFault>> {
-        self.exchange(message).boxed()
+        delivery: &'a Delivery,
+    ) -> BoxFuture<'a, Result<PooledResponse, DialFault>> {
+        self.exchange(message, delivery).boxed()
     }
 
     async fn exchange(
         self: &Arc<Self>,
         mut message: HttpRequest,
+        delivery: &Delivery,
     ) -> Result<PooledResponse, DialFault> {
         while let Some(mut link) = self.take() {
-            match link.exchange(message).await {
+            match link.exchange(message, delivery).await {
                 Ok(response) => return Ok(self.response(response, link)),
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => message = unsent,
@@ -74,7 +77,7 @@ impl Pool {
         }
         let (sender, connection) = handshake(TokioIo::new(self.dial.open().await?)).await?;
         let mut link = Box::new(PooledLink { sender, connection: Some(connection.boxed()) });
-        let response = link.exchange(message).await.map_err(TrySendError::into_error)?;
+        let response = link.exchange(message, delivery).await.map_err(TrySendError::into_error)?;
         Ok(self.response(response, link))
     }
 
@@ -139,13 +142,20 @@ impl PooledLink {
     async fn exchange(
         &mut self,
         message: HttpRequest,
+        delivery: &Delivery,
     ) -> Result<hyper::Response<Incoming>, TrySendError<HttpRequest>> {
+        delivery.begin();
         let mut sending = pin!(self.sender.try_send_request(message));
-        poll_fn(|cx| {
+        let answered = poll_fn(|cx| {
             advance(&mut self.connection, cx);
             sending.as_mut().poll(&mut unheard())
-        })
-        .await
+        });
+        let answered = answered.await;
+        // A message that is returned was not written.
+        if answered.as_ref().is_err_and(|failed| failed.message().is_some()) {
+            delivery.undo();
+        }
+        answered
     }
 
     fn advance(&mut self, cx: &mut Context<'_>) {

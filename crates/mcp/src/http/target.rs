@@ -16,6 +16,7 @@ use super::address::AddressRule;
 use super::dial::Dial;
 use super::failure::root_cause;
 use super::pool::{Pool, PooledResponse};
+use crate::delivery::Delivery;
 
 pub struct HttpTarget {
     pool: Arc<Pool>,
@@ -76,11 +77,21 @@ impl HttpTarget {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<PooledResponse, String> {
+        self.send_noting(method, (headers, body), &Delivery::default()).await
+    }
+
+    /// Sends a request, and notes in its delivery whether it may have left.
+    pub(super) async fn send_noting(
+        &self,
+        method: Method,
+        (headers, body): (HeaderMap, Bytes),
+        delivery: &Delivery,
+    ) -> Result<PooledResponse, String> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
-        self.pool.send(request).await.map_err(|fault| root_cause(&*fault))
+        self.pool.send(request, delivery).await.map_err(|fault| root_cause(&*fault))
     }
 
     /// Returns the host that a redirect points to.

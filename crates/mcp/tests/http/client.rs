@@ -23,6 +23,8 @@ fn strange(kind: &str) -> Response {
     match kind {
         "401" => (StatusCode::UNAUTHORIZED, "who are you").into_response(),
         "500" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        "503" => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        "busy" => (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "1")]).into_response(),
         "404" => StatusCode::NOT_FOUND.into_response(),
         "400" => {
             let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-7,"message":"not so"}}"#;
@@ -31,6 +33,9 @@ fn strange(kind: &str) -> Response {
         "redirect" => {
             let target = [("location", "https://other.example/x?token=hush")];
             (StatusCode::TEMPORARY_REDIRECT, target).into_response()
+        }
+        "see-other" => {
+            (StatusCode::SEE_OTHER, [("location", "https://other.example/x")]).into_response()
         }
         "nothing" => StatusCode::ACCEPTED.into_response(),
         "html" => ([("content-type", "text/html")], "<p>").into_response(),
@@ -53,28 +58,34 @@ fn connect_to(url: String) -> Peer {
 }
 
 #[tokio::test]
-async fn each_failure_has_its_own_message_without_secrets() {
+async fn each_failure_has_its_own_message_and_says_whether_the_request_was_sent() {
     let router = axum::Router::new()
         .route("/{kind}", post(|Path(kind): Path<String>| async move { strange(&kind) }));
     let address = serve(router).await;
-    for (kind, words) in [
-        ("401", "the server requires authorization (HTTP 401)"),
-        ("500", "the server answered HTTP 500 Internal Server Error"),
-        ("404", "the server answered HTTP 404 Not Found"),
-        ("400", "not so (-7)"),
-        ("redirect", "connection closed: the server redirects to other.example;"),
-        ("nothing", "the server answered with no content type"),
-        ("html", "the server answered with text/html"),
-        ("garbage", "not a JSON-RPC message"),
-        ("wrong-id", "without a response"),
-        ("nameless", "no (-8)"),
-        ("huge", "exceeds 16777216 bytes"),
-        ("half", "without a response"),
-        ("noise", "without a response"),
+    for (kind, words, is_sent) in [
+        ("401", "the server requires authorization (HTTP 401)", false),
+        ("500", "the server answered HTTP 500 Internal Server Error", true),
+        ("503", "the server answered HTTP 503 Service Unavailable", true),
+        ("busy", "the server answered HTTP 503 Service Unavailable", false),
+        ("404", "the server answered HTTP 404 Not Found", false),
+        ("400", "not so (-7)", false),
+        ("redirect", "connection closed: the server redirects to other.example;", false),
+        ("see-other", "the server redirects to other.example;", true),
+        ("nothing", "the server answered with no content type", true),
+        ("html", "the server answered with text/html", true),
+        ("garbage", "not a JSON-RPC message", true),
+        ("wrong-id", "without a response", true),
+        ("nameless", "no (-8)", true),
+        ("huge", "exceeds 16777216 bytes", true),
+        ("half", "without a response", true),
+        ("noise", "without a response", true),
     ] {
         let peer = connect_to(format!("http://user:hush@{address}/{kind}?key=hush"));
-        let error = soon(peer.request(ask("echo"))).await.unwrap_err().to_string();
+        let asked = ask("echo");
+        let delivery = asked.delivery.clone();
+        let error = soon(peer.request(asked)).await.unwrap_err().to_string();
         assert!(error.contains(words), "{kind}: {error}");
+        assert_eq!(delivery.is_sent(), is_sent, "{kind}: {error}");
         assert!(!error.contains("hush") && !error.contains("user"), "{kind}: {error}");
     }
 }
@@ -95,8 +106,11 @@ async fn an_unreachable_server_is_named() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let peer = connect_to(format!("http://{address}/?key=hush"));
-    let error = soon(peer.request(ask("echo"))).await.unwrap_err().to_string();
+    let asked = ask("echo");
+    let delivery = asked.delivery.clone();
+    let error = soon(peer.request(asked)).await.unwrap_err().to_string();
     assert!(error.contains("cannot reach 127.0.0.1: Connection refused"), "{error}");
+    assert!(!delivery.is_sent());
     assert!(soon(peer.notify("notifications/x", None)).await.is_err());
 }
 
@@ -279,4 +293,58 @@ async fn a_session_that_is_lost_with_status_400_is_begun_anew() {
     let peer = connect_to(format!("http://{}", serve(router).await));
     crate::rig::greet(&peer).await;
     soon(peer.request(ask("echo"))).await.unwrap();
+}
+
+/// A server whose calls end early; what they are answered with is not a reason to make them again.
+async fn call_of_ending_server(answer: fn(&Value) -> Response) -> (usize, bool, RequestError) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let take = move |body: Bytes| async move {
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        match request["method"].as_str().unwrap() {
+            "initialize" => {
+                let welcome = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                                     "serverInfo": {"name": "s", "version": "1"}});
+                let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": welcome});
+                ([("mcp-session-id", "one")], axum::Json(answer)).into_response()
+            }
+            "tools/call" => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                answer(&request["id"])
+            }
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    };
+    let gone = get(|| async { StatusCode::NOT_FOUND });
+    let router = axum::Router::new().route("/", gone.post(take));
+    let peer = connect_to(format!("http://{}", serve(router).await));
+    crate::rig::greet(&peer).await;
+    let asked = ask("echo");
+    let delivery = asked.delivery.clone();
+    let error = soon(peer.request(asked)).await.unwrap_err();
+    (calls.load(Ordering::SeqCst), delivery.is_sent(), error)
+}
+
+#[tokio::test]
+async fn a_call_whose_stream_cannot_be_resumed_is_made_once() {
+    let begun = |_: &Value| {
+        let events = [("content-type", "text/event-stream")];
+        (events, "id: e1\nretry: 100\ndata: \n\n").into_response()
+    };
+    let (calls, is_sent, error) = call_of_ending_server(begun).await;
+    assert!(matches!(error, RequestError::Lost(_)), "{error}");
+    assert!(error.to_string().contains("could not be resumed"), "{error}");
+    assert_eq!((calls, is_sent), (1, true));
+}
+
+#[tokio::test]
+async fn an_error_of_a_call_that_speaks_of_a_session_is_its_answer() {
+    let failed = |id: &Value| {
+        let error = json!({"code": -32000, "message": "the session was saved only in part"});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        (StatusCode::BAD_REQUEST, axum::Json(answer)).into_response()
+    };
+    let (calls, _, error) = call_of_ending_server(failed).await;
+    assert!(matches!(&error, RequestError::Refused(error) if error.code == -32000), "{error}");
+    assert_eq!(calls, 1);
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Refusal;
 use domain::json::Object;
 use domain::method::Method;
-use domain::tool::ToolName;
+use domain::tool::{Class, ToolName};
 use provider::{Call, CallContext, Declared, ProviderError, Surface};
 use serde_json::Value;
+use workflow::StepOutcome;
 
 use crate::gate::StepGate;
 use crate::step::attempt::{Failure, Work};
@@ -46,18 +48,31 @@ impl Work<'_> {
             provider::CallOutcome::Replied { reply, .. } => {
                 Ok(serde_json::from_str(reply.result.get()).unwrap_or_default())
             }
-            provider::CallOutcome::Failed { error: ProviderError::Cancelled, .. } => {
+            provider::CallOutcome::Failed { error: ProviderError::Cancelled { .. }, .. } => {
                 Err(Failure::cancelled())
             }
-            provider::CallOutcome::Failed { error: ProviderError::Timeout, .. } => {
-                Err(Failure::timed_out(within))
+            provider::CallOutcome::Failed { refusal, error } => {
+                Err(failed(refusal, &error, within))
             }
-            provider::CallOutcome::Refused(refusal)
-            | provider::CallOutcome::Failed { refusal, .. } => {
+            provider::CallOutcome::Refused(refusal) => {
                 Err(Failure::new(refusal.code, refusal.message))
             }
         }
     }
+}
+
+/// Returns the failure of a call without a result. One that may have changed something is not made
+/// again.
+fn failed(refusal: Refusal, error: &ProviderError, within: Duration) -> Failure {
+    let failure = match error {
+        ProviderError::Timeout { .. } => Failure::timed_out(within),
+        _ => Failure::new(refusal.code, refusal.message),
+    };
+    let is_answered = matches!(error, ProviderError::Protocol(_));
+    let only_reads = refusal.details["effective_class"] == Class::Read.as_str();
+    let is_unclear = error.is_sent() && !is_answered && !only_reads;
+    let outcome = StepOutcome { is_unclear, ..(*failure.outcome).clone() };
+    failure.with(outcome)
 }
 
 /// Returns the complete text of a result.

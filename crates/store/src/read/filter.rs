@@ -297,7 +297,8 @@ fn of_status(status: RecordStatus) -> Criterion {
         | RecordStatus::Error
         | RecordStatus::Blocked
         | RecordStatus::Cancelled
-        | RecordStatus::Interrupted => {
+        | RecordStatus::Interrupted
+        | RecordStatus::Unknown => {
             // The second half repeats the partial index's condition, by which SQLite recognizes it.
             let sql = "status = ? AND status <> 'success'";
             Criterion::led("activity_unsuccessful", Order::ByNumber, sql, values)

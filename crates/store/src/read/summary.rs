@@ -232,7 +232,7 @@ impl Counts {
     fn add(&mut self, status: RecordStatus) {
         self.calls += 1;
         match status {
-            RecordStatus::Error => self.errors += 1,
+            RecordStatus::Error | RecordStatus::Unknown => self.errors += 1,
             RecordStatus::Blocked => self.blocked += 1,
             RecordStatus::Pending
             | RecordStatus::Success

@@ -143,8 +143,13 @@ impl CallEnd {
             error_message,
             duration: _,
             response: _,
+            warnings,
             receipt: _,
         } = self;
+        warnings.truncate(WARNINGS_MAX);
+        for text in warnings {
+            tidy(text, redactor);
+        }
         if let Some(word) = error_code {
             redact_word(word, redactor);
         }
@@ -217,6 +222,7 @@ mod tests {
         let ended = CallEnd {
             error_code: Some(owned().into()),
             error_message: some(),
+            warnings: vec![owned()],
             ..CallEnd::at_once(String::new())
         };
         let entry = Entry::Whole(Box::new(started), Box::new(ended));

@@ -24,6 +24,9 @@ const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
 /// The type of the action that expires a whole chain.
 pub(crate) const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
+/// The member that says that a failure is no failure for sure.
+pub(crate) const OUTCOME: &str = "outcome";
+
 /// The type of the action that deletes records, payloads or names.
 const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
 
@@ -255,9 +258,10 @@ fn exact(digest: Option<Digest>) -> Option<receipt::Hash> {
 fn status(status: RecordStatus) -> OutcomeStatus {
     match status {
         RecordStatus::Success => OutcomeStatus::Success,
-        RecordStatus::Error | RecordStatus::Blocked | RecordStatus::Cancelled => {
-            OutcomeStatus::Failure
-        }
+        RecordStatus::Error
+        | RecordStatus::Blocked
+        | RecordStatus::Cancelled
+        | RecordStatus::Unknown => OutcomeStatus::Failure,
         RecordStatus::Pending | RecordStatus::Interrupted => OutcomeStatus::Pending,
     }
 }
@@ -358,6 +362,9 @@ fn runtime<'a>(
     }
     if ended.status == RecordStatus::Interrupted {
         runtime.insert("interrupted", true);
+    }
+    if ended.status == RecordStatus::Unknown {
+        runtime.insert(OUTCOME, RecordStatus::Unknown.as_str());
     }
     runtime
 }

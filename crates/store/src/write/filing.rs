@@ -321,10 +321,9 @@ fn join(
 fn insert(db: &Connection, change: RecordChange, new: &NewRecord<'_>) -> Result<i64, StoreError> {
     let NewRecord { call, row, agent, touched, joined } = new;
     let ended = row.ended.as_deref();
-    let warnings = match call.warnings.as_slice() {
-        [] => None,
-        warnings => serde_json::to_string(warnings).ok(),
-    };
+    let warnings = call.warnings.iter().chain(ended.iter().flat_map(|ended| &ended.warnings));
+    let warnings: Vec<&String> = warnings.collect();
+    let warnings = (!warnings.is_empty()).then(|| serde_json::to_string(&warnings).ok()).flatten();
     let status = ended.map_or(RecordStatus::Pending, |ended| ended.status);
     let end_us = joined.end.map(|end| end.at_us.saturating_sub(call.at.as_microsecond()).max(0));
     let mut statement = db.prepare_cached(
@@ -442,6 +441,12 @@ fn end(
         ended.response.bytes,
         row.link.as_ref().map(|_| receipt_id(&ended.id)),
     ])?;
+    for warning in &ended.warnings {
+        let words =
+            "UPDATE activity SET warnings = json_insert(COALESCE(warnings, '[]'), '$[#]', ?2)
+                     WHERE number = ?1";
+        db.prepare_cached(words)?.execute(params![number, warning])?;
+    }
     if let Some(response) = &ended.response.kept {
         db.prepare_cached(
             "INSERT INTO payloads (number, response, response_truncated) VALUES (?1, ?2, ?3)

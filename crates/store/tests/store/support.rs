@@ -115,6 +115,7 @@ pub(crate) fn ended(call: &CallStart) -> CallEnd {
         error_message: None,
         duration: Duration::from_millis(12),
         response: payload(r#"{"content":[{"type":"text","text":"hello"}]}"#),
+        warnings: Vec::new(),
         receipt: ReceiptChoice::Yes,
     }
 }

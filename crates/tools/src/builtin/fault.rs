@@ -69,11 +69,12 @@ impl Fault {
         }
     }
 
-    pub(super) fn into_error(self) -> std::result::Result<String, ProviderError> {
+    /// Returns the sentence for the agent, or the end of a call whose work had begun or not.
+    pub(super) fn into_error(self, sent: bool) -> std::result::Result<String, ProviderError> {
         match self {
             Fault::Said(text) => Ok(text),
-            Fault::Cancelled => Err(ProviderError::Cancelled),
-            Fault::OutOfTime => Err(ProviderError::Timeout),
+            Fault::Cancelled => Err(ProviderError::Cancelled { sent }),
+            Fault::OutOfTime => Err(ProviderError::Timeout { sent }),
         }
     }
 }

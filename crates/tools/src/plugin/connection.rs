@@ -171,6 +171,12 @@ impl PluginSession {
         named(&self.name, failure.unwrap_or_else(|| "closed".to_owned().into()))
     }
 
+    /// Returns the reason that it is gone, if that is known.
+    fn has_gone(&self) -> Option<UpstreamFailure> {
+        let failure = self.gone.borrow().clone()?;
+        Some(named(&self.name, failure))
+    }
+
     async fn close(&self) {
         self.end.cancel();
         self.keeper.wait().await;
@@ -239,35 +245,44 @@ impl PluginProvider {
         if call.arguments.text().get().len() > limits::MESSAGE_BYTES_MAX {
             return Ok(reply::failed(&format!("{place}: {}", too_large("the arguments"))));
         }
+        if ctx.cancel.is_cancelled() {
+            return Err(ProviderError::Cancelled { sent: false });
+        }
+        if let Some(failure) = self.session.has_gone() {
+            return Err(ProviderError::Unavailable(failure.reason));
+        }
         let request = ExecuteRequest { operation: tool.operation.clone(), inputs: inputs(call) };
         tokio::select! {
             biased;
-            () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled { sent: true }),
             answer = self.session.host.execute(request, ctx.remaining()) => match answer {
-                Ok(answer) => Ok(reply::of(&place, &answer)),
+                Ok(answer) => reply::of(&place, &answer),
                 Err(status) => self.failed(&place, &status).await,
             },
-            failure = self.session.gone() => Err(ProviderError::Unavailable(failure.reason)),
+            failure = self.session.gone() => Err(ProviderError::Lost(failure.reason)),
             () = tokio::time::sleep_until(ctx.deadline) => {
                 self.session.doubt();
-                Err(ProviderError::Timeout)
+                Err(ProviderError::Timeout { sent: true })
             }
         }
     }
 
-    /// Passes the plugin's error response on to the caller; a broken connection is not a response.
+    /// Passes the plugin's error response on to the caller; a broken connection is not a response, and
+    /// neither is one that was too large to read.
     async fn failed(&self, place: &str, status: &Status) -> Result<Reply, ProviderError> {
         if status.source().is_some() {
             let until = Instant::now() + limits::EXIT_STATUS_WAIT + limits::GOODBYE;
             self.session.doubt();
             let gone = tokio::time::timeout_at(until, self.session.gone()).await;
-            return Err(ProviderError::Unavailable(match gone {
+            return Err(ProviderError::Lost(match gone {
                 Ok(failure) => failure.reason,
                 Err(_) => format!("{place}: {}", status.message()),
             }));
         }
         let message = match status.code() {
-            Code::OutOfRange if status.message().contains("too large") => too_large("the response"),
+            Code::OutOfRange if status.message().contains("too large") => {
+                return Err(ProviderError::Lost(format!("{place}: {}", too_large("the response"))));
+            }
             code => match status.message() {
                 "" => format!("failed with gRPC status {code:?}"),
                 message => message.to_owned(),

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use mcp::message::to_raw;
 use mcp::object::quote;
 use plugin_sdk::protocol::ExecuteResponse;
-use provider::Reply;
+use provider::{ProviderError, Reply};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -59,14 +59,11 @@ impl fmt::Display for Data<'_> {
 /// Returns the data as JSON text and as structured content, with its values unchanged. The output
 /// is added as `output`, unless the data has a member of that name; without data it is the text.
 /// For an error, the reason comes first.
-pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
+pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Result<Reply, ProviderError> {
     let is_error = !answer.success || !answer.error.is_empty();
-    let data = match data(answer) {
-        Ok(data) => data,
-        Err(name) => {
-            return failed(&format!("{place} returned data that is not valid JSON: '{name}'"));
-        }
-    };
+    let data = data(answer).map_err(|name| {
+        ProviderError::Lost(format!("{place} returned data that is not valid JSON: '{name}'"))
+    })?;
     let mut texts = Vec::new();
     if is_error {
         let reason = [answer.error.as_str(), answer.output.as_str()];
@@ -82,7 +79,7 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
         }
         None => {}
     }
-    written(&texts, data.as_ref(), is_error)
+    Ok(written(&texts, data.as_ref(), is_error))
 }
 
 /// A result that states the error.
@@ -118,7 +115,12 @@ mod tests {
 
     use super::*;
 
-    fn result(success: bool, output: &str, data: &[(&str, &str)], error: &str) -> Value {
+    fn reply(
+        success: bool,
+        output: &str,
+        data: &[(&str, &str)],
+        error: &str,
+    ) -> Result<Reply, ProviderError> {
         let data = data.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
         let answer = ExecuteResponse {
             success,
@@ -126,7 +128,12 @@ mod tests {
             data: data.collect(),
             error: error.to_owned(),
         };
-        serde_json::from_str(of("plugin 'p', operation 'o'", &answer).result.get()).unwrap()
+        of("plugin 'p', operation 'o'", &answer)
+    }
+
+    fn result(success: bool, output: &str, data: &[(&str, &str)], error: &str) -> Value {
+        let reply = reply(success, output, data, error).unwrap();
+        serde_json::from_str(reply.result.get()).unwrap()
     }
 
     fn texts(result: &Value) -> Vec<&str> {
@@ -165,9 +172,9 @@ mod tests {
         let exact = result(true, "", &[("big", "12345678901234567890123")], "");
         assert_eq!(texts(&exact), [r#"{"big":12345678901234567890123}"#]);
         for garbage in ["{", "nope", "", "1 2"] {
-            let told = result(true, "", &[("ok", "1"), ("bad", garbage)], "");
-            assert_eq!(told["isError"], true, "{garbage}");
-            assert!(texts(&told)[0].ends_with("data that is not valid JSON: 'bad'"), "{told}");
+            let lost = reply(true, "", &[("ok", "1"), ("bad", garbage)], "").unwrap_err();
+            assert!(matches!(lost, ProviderError::Lost(_)), "{garbage}: {lost}");
+            assert!(lost.to_string().ends_with("data that is not valid JSON: 'bad'"), "{lost}");
         }
     }
 }

@@ -123,11 +123,12 @@ async fn unusable_answers_are_reported_and_the_plugin_keeps_running() {
     for (tool, words) in [
         ("faulty_garbage", "returned data that is not valid JSON: 'bad'"),
         ("faulty_huge", "operation 'huge': the response must not exceed 16 MiB"),
-        ("faulty_refuse", "operation 'refuse': not like this"),
     ] {
-        let said = faulty.call(tool, "{}").await.unwrap();
-        assert!(said.is_error && said.text.contains(words), "{tool}: {}", said.text);
+        let lost = faulty.call(tool, "{}").await;
+        assert!(matches!(&lost, Err(ProviderError::Lost(it)) if it.contains(words)), "{lost:?}");
     }
+    let said = faulty.call("faulty_refuse", "{}").await.unwrap();
+    assert!(said.is_error && said.text.contains("operation 'refuse': not like this"), "{said:?}");
     let said = faulty.call("faulty_ok", "{}").await.unwrap();
     assert!(!said.is_error && said.text == "fine", "{said:?}");
     assert!(said.result.get("structuredContent").is_none());
@@ -174,6 +175,7 @@ async fn a_crash_during_a_call_shows_the_last_output_to_operators_only() {
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
     let (died, lost) = tokio::join!(faulty.call("faulty_die", "{}"), faulty.connected.lost());
+    assert!(matches!(died, Err(ProviderError::Lost(_))), "{died:?}");
     for reason in [died.unwrap_err().to_string(), lost.to_string()] {
         assert!(reason.starts_with("plugin 'faulty': the process exited (signal: 6"), "{reason}");
     }
@@ -191,13 +193,13 @@ async fn a_hanging_call_ends_at_its_deadline_or_when_cancelled() {
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
     let ctx = CallContext::within(Duration::from_millis(300));
     let late = faulty.call_with("faulty_hang", "{}", &ctx).await;
-    assert!(matches!(late, Err(ProviderError::Timeout)), "{late:?}");
+    assert!(matches!(late, Err(ProviderError::Timeout { sent: true })), "{late:?}");
 
     let ctx = CallContext::within(crate::rig::PATIENCE);
     let calling = faulty.call_with("faulty_hang", "{}", &ctx);
     let cancelling = async { ctx.cancel.cancel() };
     let (cancelled, ()) = tokio::join!(calling, cancelling);
-    assert!(matches!(cancelled, Err(ProviderError::Cancelled)), "{cancelled:?}");
+    assert!(matches!(cancelled, Err(ProviderError::Cancelled { .. })), "{cancelled:?}");
     let said = faulty.call("faulty_ok", "{}").await.unwrap();
     assert_eq!(said.text, "fine", "one call that hangs is not a plugin that hangs");
     faulty.connected.close().await;
@@ -212,7 +214,7 @@ async fn an_unresponsive_plugin_is_given_up() {
     let pids = faulty.call("faulty_fork", "{}").await.unwrap().text;
     let ctx = CallContext::within(Duration::from_millis(300));
     let late = faulty.call_with("faulty_freeze", "{}", &ctx).await;
-    assert!(matches!(late, Err(ProviderError::Timeout)), "{late:?}");
+    assert!(matches!(late, Err(ProviderError::Timeout { .. })), "{late:?}");
     let lost = faulty.connected.lost().await;
     assert!(lost.reason.contains("plugin 'faulty': it has stopped responding"), "{lost}");
     faulty.connected.close().await;

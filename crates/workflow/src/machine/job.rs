@@ -111,9 +111,10 @@ impl Job {
         match self {
             Job::Step { attempt, is_cancelled, .. } => {
                 let state = stage.workflow.state(name)?;
-                let status = outcome.status;
+                let (status, is_unclear) = (outcome.status, outcome.is_unclear);
                 stage.settle(name, outcome);
-                let may_go_on = !*is_cancelled && *attempt < state.retry.max_attempts;
+                let may_go_on =
+                    !*is_cancelled && !is_unclear && *attempt < state.retry.max_attempts;
                 if may_go_on && is_worth_another(status) {
                     let after = state.retry.delay(*attempt);
                     *attempt += 1;

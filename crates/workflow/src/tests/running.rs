@@ -152,6 +152,13 @@ fn failed_attempts_are_repeated_after_their_delay() {
     let mut run = retry("constant");
     begin(&mut run);
     assert_eq!(end(&mut run, "a", Status::Cancelled), ["failure 3 in failed: -"], "not worth it");
+    for status in [NO, Status::TimedOut] {
+        let mut run = retry("constant");
+        begin(&mut run);
+        let unclear = StepOutcome { is_unclear: true, ..StepOutcome::new(status) };
+        let ended = end_with(&mut run, "a", unclear);
+        assert_eq!(ended, ["failure 3 in failed: -"], "it could happen twice");
+    }
 }
 
 fn parallel(strategy: &str, keys: &str) -> Machine {

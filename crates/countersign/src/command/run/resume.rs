@@ -193,6 +193,7 @@ fn outcome(kept: StateOutcome) -> Option<(String, StepOutcome)> {
         tokens: kept.tokens,
         // What was cut is not kept.
         is_cut: false,
+        is_unclear: false,
     };
     Some((kept.state, outcome))
 }

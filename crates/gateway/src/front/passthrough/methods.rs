@@ -162,7 +162,8 @@ impl Passthrough {
         passed.map_err(|error| match error {
             ProviderError::Protocol(error) => error,
             other => {
-                reply::refused_request(&policy::unavailable_server(server, &other.to_string()))
+                let refusal = policy::unavailable_server(server, &other.to_string());
+                reply::refused_request(&refusal.with_member("sent", other.is_sent().into()))
             }
         })
     }

@@ -39,9 +39,8 @@ impl Relay {
         let (answer, answered) = oneshot::channel();
         let (cancel, raw_answer) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let in_flight = CallInFlight { cancel: cancel.clone(), answer, line: raw_answer.clone() };
-        self.calls.insert(&request.id, in_flight).map_err(|message| BadFrame {
-            id: Some(request.id.clone()),
-            error: ErrorObject::new(INVALID_REQUEST, message),
+        self.calls.insert(&request.id, in_flight).map_err(|message| {
+            BadFrame::new(INVALID_REQUEST, message).with_id(Some(request.id.clone()))
         })?;
         let relay = self.clone();
         let forwarded = ForwardedCall { line, answer: answered };
@@ -120,7 +119,7 @@ impl Relay {
             CallOutcome::Failed { error: ProviderError::Protocol(_), .. } => {
                 return raw_answer.get().cloned();
             }
-            CallOutcome::Failed { error: ProviderError::Cancelled, .. } => return None,
+            CallOutcome::Failed { error: ProviderError::Cancelled { .. }, .. } => return None,
             CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => {
                 Err(ErrorObject::invalid_params(unknown))
             }
@@ -244,7 +243,9 @@ impl ToolProvider for WrappedProvider {
             let tracer = relay.gateway.tracer();
             let span = UpstreamSpan::start(tracer, &relay.name, "stdio", &ctx.trace);
             let meta = span::meta(&call.other, &span.trace(&ctx.trace));
-            relay.send_server(with_meta(line, meta)).await;
+            if !relay.send_server(with_meta(line, meta)).await {
+                return Err(gone());
+            }
             if call.method == Method::CustomNotification {
                 let reply = Ok(Reply { result: raw("{}".to_owned()) });
                 span.end(&reply);
@@ -254,10 +255,12 @@ impl ToolProvider for WrappedProvider {
                 answer = answer => match answer {
                     Ok(Ok(result)) => Ok(Reply { result }),
                     Ok(Err(error)) => Err(error),
-                    Err(_) => Err(gone()),
+                    Err(_) => Err(ProviderError::Lost("the server has exited".to_owned())),
                 },
-                () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
-                () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
+                () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled { sent: true }),
+                () = tokio::time::sleep_until(ctx.deadline) => {
+                    Err(ProviderError::Timeout { sent: true })
+                }
             };
             span.end(&outcome);
             outcome

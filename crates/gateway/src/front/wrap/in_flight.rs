@@ -54,12 +54,12 @@ impl CallsInFlight {
         None
     }
 
-    /// Fails a call whose response was too large; reports whether there is such a call.
-    pub(super) fn fail_as_too_large(&self, id: &Id) -> bool {
+    /// Fails a call whose response cannot be used; reports whether there is such a call.
+    pub(super) fn fail(&self, id: &Id, error: ProviderError) -> bool {
         let Some(call) = self.lock().remove(id) else {
             return false;
         };
-        let _ = call.answer.send(Err(ProviderError::TooLarge));
+        let _ = call.answer.send(Err(error));
         true
     }
 

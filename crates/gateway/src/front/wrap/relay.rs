@@ -13,6 +13,7 @@ use mcp::lines::{Line, LineReader};
 use mcp::message::{BadFrame, Frame, Message, Request, Response};
 use mcp::version::Version;
 use mcp::{ErrorObject, Id, handshake};
+use provider::ProviderError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
@@ -234,6 +235,7 @@ impl Relay {
                 }
                 self.send_client(line).await;
             }
+            Err(bad) if self.has_failed(&bad) => {}
             // Anything else a server may print.
             Ok(Frame::Batch(_)) | Err(_) => {
                 self.send_client(line).await;
@@ -241,12 +243,18 @@ impl Relay {
         }
     }
 
+    /// Fails the call that an invalid message answers; returns false if it answers none.
+    fn has_failed(&self, bad: &BadFrame) -> bool {
+        let error = || ProviderError::Lost(bad.fault());
+        bad.answered().is_some_and(|id| self.calls.fail(id, error()))
+    }
+
     /// Ends a request whose response is too large to be passed on.
     async fn fail_as_too_large(&self, id: Id) {
         let error = ErrorObject::internal("the server's response is too large");
         if self.listings.is_ours(&id) {
             let _ = self.listings.take_ours(&id, Err(error));
-        } else if !self.calls.fail_as_too_large(&id) {
+        } else if !self.calls.fail(&id, ProviderError::TooLarge) {
             self.answer(Response { id: Some(id), outcome: Err(error) }).await;
         }
     }
@@ -351,11 +359,13 @@ impl Relay {
     }
 
     pub(super) async fn send_client(&self, line: Bytes) {
-        self.to_client.send(line).await;
+        // Its reader notices that it is gone.
+        let _ = self.to_client.send(line).await;
     }
 
-    pub(super) async fn send_server(&self, line: Bytes) {
-        self.to_server.send(line).await;
+    /// Returns false if the server is gone, so that it does not get the line.
+    pub(super) async fn send_server(&self, line: Bytes) -> bool {
+        self.to_server.send(line).await
     }
 
     pub(super) fn close_server(&self) {
@@ -375,11 +385,12 @@ impl Outlet {
         Outlet(Mutex::new(Some(lines)))
     }
 
-    /// Reports no error if the other side is gone: its reader notices.
-    async fn send(&self, line: Bytes) {
+    /// Returns false if the other side is gone.
+    async fn send(&self, line: Bytes) -> bool {
         let lines = self.lock().clone();
-        if let Some(lines) = lines {
-            let _ = lines.send(line).await;
+        match lines {
+            Some(lines) => lines.send(line).await.is_ok(),
+            None => false,
         }
     }
 

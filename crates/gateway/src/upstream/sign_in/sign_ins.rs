@@ -75,6 +75,7 @@ impl SignIns {
             oauth: spec.oauth.clone().unwrap_or_default(),
             target: ArcSwapOption::empty(),
             challenge: Mutex::default(),
+            lack: tokio::sync::Mutex::default(),
         });
         let (holder, tokens) = match spec.connection.login {
             LoginScope::Shared => (GrantHolder::Everybody, None),

@@ -32,6 +32,7 @@ async fn first(home: &Path) {
         error_message: None,
         duration: std::time::Duration::from_millis(1),
         response: Payload::default(),
+        warnings: Vec::new(),
         receipt: ReceiptChoice::Yes,
     };
     store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();

@@ -11,6 +11,8 @@ use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
+use crate::record::RecordStatus;
+use crate::write::compose::OUTCOME;
 
 /// The columns of a record, in the order of the query, after those of its receipt.
 pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activity.source, \
@@ -191,10 +193,12 @@ fn differing_texts(
     }
     let is_own = token != EVENTS;
     let is_interrupted = runtime["interrupted"] == true;
+    let is_unknown = runtime[OUTCOME] == RecordStatus::Unknown.as_str();
     // The record of an announced call takes the outcome of the call.
     let is_announced = !is_own && member(outcome, "status") == "pending";
     let status = text(row, STATUS)?;
-    if !is_announced && !is_outcome(status, member(outcome, "status"), is_interrupted) {
+    let signed = member(outcome, "status");
+    if !is_announced && !is_outcome(status, signed, (is_interrupted, is_unknown)) {
         found.push("status");
     }
     let (name, client) = (text(row, FIRST + 16)?, text(row, FIRST + 17)?);
@@ -224,10 +228,15 @@ fn is_error(code: Option<&str>, message: Option<&str>, signed: &str) -> bool {
 }
 
 /// Reports whether a record's status agrees with the outcome that is signed.
-fn is_outcome(status: Option<&str>, signed: &str, is_interrupted: bool) -> bool {
+fn is_outcome(
+    status: Option<&str>,
+    signed: &str,
+    (is_interrupted, is_unknown): (bool, bool),
+) -> bool {
     match status {
         Some("success") => signed == "success",
-        Some("error" | "blocked" | "cancelled") => signed == "failure",
+        Some("error" | "blocked" | "cancelled") => signed == "failure" && !is_unknown,
+        Some("unknown") => signed == "failure" && is_unknown,
         Some("interrupted") => signed == "pending" && is_interrupted,
         Some("pending") => signed == "pending" && !is_interrupted,
         Some(_) | None => false,
@@ -365,18 +374,23 @@ mod tests {
         ] {
             assert_eq!(is_error(code, message, signed), expected, "{signed}");
         }
-        for (status, signed, is_interrupted, expected) in [
-            ("success", "success", false, true),
-            ("success", "failure", false, false),
-            ("error", "failure", false, true),
-            ("error", "success", false, false),
-            ("interrupted", "pending", true, true),
-            ("interrupted", "pending", false, false),
-            ("pending", "pending", false, true),
-            ("pending", "pending", true, false),
-            ("else", "success", false, false),
+        let (plain, interrupted, unknown) = ((false, false), (true, false), (false, true));
+        for (status, signed, marks, expected) in [
+            ("success", "success", plain, true),
+            ("success", "failure", plain, false),
+            ("error", "failure", plain, true),
+            ("error", "success", plain, false),
+            ("error", "failure", unknown, false),
+            ("unknown", "failure", unknown, true),
+            ("unknown", "failure", plain, false),
+            ("unknown", "success", unknown, false),
+            ("interrupted", "pending", interrupted, true),
+            ("interrupted", "pending", plain, false),
+            ("pending", "pending", plain, true),
+            ("pending", "pending", interrupted, false),
+            ("else", "success", plain, false),
         ] {
-            assert_eq!(is_outcome(Some(status), signed, is_interrupted), expected, "{status}");
+            assert_eq!(is_outcome(Some(status), signed, marks), expected, "{status} {signed}");
         }
     }
 }

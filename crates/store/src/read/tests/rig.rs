@@ -187,6 +187,7 @@ pub(super) fn end(id: &str, status: RecordStatus) -> CallEnd {
             truncated: true,
             ..Payload::default()
         },
+        warnings: Vec::new(),
         receipt: ReceiptChoice::Yes,
     }
 }

@@ -1,0 +1,302 @@
+//! Answers that are lost: every way of losing one, on each transport, for each class of call. The
+//! caller, the record and the receipt learn that the call may have taken effect, and the server has
+//! it once. What was never sent is told apart.
+
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::client::{Client, code, refusal, text};
+use testkit::gate::Gate;
+use testkit::lossy::{CLASSES, LossyServer, tool_of_class};
+use testkit::program::stdout;
+use testkit::upstream::{scripted, scripted_upstream};
+
+use crate::ledger::record;
+
+const UNKNOWN: &str = "OUTCOME_UNKNOWN";
+
+/// What a tool of a scripted server does instead of answering, and the code of its calls.
+fn stdio_ways() -> Vec<(&'static str, Value, &'static str)> {
+    let say = |line: &str| json!({"say": line, "hang": true});
+    vec![
+        ("die", json!("die"), UNKNOWN),
+        ("half", json!({"close": r#"{"jsonrpc":"2.0","id":"#}), UNKNOWN),
+        ("cut", say(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":["#), UNKNOWN),
+        ("doubled", say(r#"{"jsonrpc":"2.0","id":$id,"result":{},"result":{"x":1}}"#), UNKNOWN),
+        ("error", say(r#"{"jsonrpc":"2.0","id":$id,"error":"no luck"}"#), UNKNOWN),
+        ("batch", say(r#"[{"jsonrpc":"2.0","id":$id,"result":{"content":[]}}]"#), UNKNOWN),
+        ("null", json!({"return": "null"}), UNKNOWN),
+        ("text", json!({"return": "\"done\""}), UNKNOWN),
+        ("huge", json!({"text": 17 * 1024 * 1024}), "RESPONSE_TOO_LARGE"),
+        ("silent", json!("hang"), "TIMEOUT"),
+    ]
+}
+
+const HTTP_WAYS: [(&str, &str); 22] = [
+    ("reset", UNKNOWN),
+    ("half_head", UNKNOWN),
+    ("half_body", UNKNOWN),
+    ("html", UNKNOWN),
+    ("untyped", UNKNOWN),
+    ("accepted", UNKNOWN),
+    ("other_id", UNKNOWN),
+    ("malformed", UNKNOWN),
+    ("null", UNKNOWN),
+    ("text", UNKNOWN),
+    ("500", UNKNOWN),
+    ("502", UNKNOWN),
+    ("503", UNKNOWN),
+    ("504", UNKNOWN),
+    ("see_other", UNKNOWN),
+    ("stream_cut", UNKNOWN),
+    ("stream_half", UNKNOWN),
+    ("stream_malformed", UNKNOWN),
+    ("stream_lost", UNKNOWN),
+    ("huge", "RESPONSE_TOO_LARGE"),
+    ("silent", "TIMEOUT"),
+    ("fine", "ok"),
+];
+
+/// Ways in which a server refuses a call, so that it was not processed.
+const HTTP_REFUSALS: [(&str, &str); 5] = [
+    ("401", "UPSTREAM_UNAVAILABLE"),
+    ("403", "UPSTREAM_ERROR"),
+    ("429", "UPSTREAM_ERROR"),
+    ("busy", "UPSTREAM_ERROR"),
+    ("moved", "UPSTREAM_UNAVAILABLE"),
+];
+
+const SSE_WAYS: [(&str, &str); 9] = [
+    ("cut", UNKNOWN),
+    ("half", UNKNOWN),
+    ("malformed", UNKNOWN),
+    ("null", UNKNOWN),
+    ("text", UNKNOWN),
+    ("huge", UNKNOWN),
+    ("502", UNKNOWN),
+    ("reset", UNKNOWN),
+    ("silent", "TIMEOUT"),
+];
+
+/// Checks what is known of a call whose answer was lost.
+async fn assert_lost(gate: &Gate, class: &str, expected: &str, (tool, result): (&str, &Value)) {
+    let refused = refusal(result);
+    assert_eq!(refused["code"], expected, "{tool}: {result}");
+    assert_eq!(refused["details"]["sent"], true, "{tool}: {result}");
+    assert_eq!(refused["details"]["effective_class"], class, "{tool}: {result}");
+    let advice = match class {
+        "read" => "it is safe to call it again",
+        _ => "may have taken effect: check whether it did before you call it again",
+    };
+    assert!(text(result).contains(advice), "{tool}: {result}");
+    let record = record(&gate.home(), tool).await;
+    assert_eq!((&record["status"], &record["error_code"]), (&json!("unknown"), &json!(expected)));
+    assert_eq!(record["outcome"]["status"], "failure", "{tool}");
+    assert_eq!(record["runtime"]["outcome"], "unknown", "{tool}");
+    let error = record["outcome"]["error"].as_str().unwrap();
+    assert!(error.starts_with(&format!("{expected}: ")) && error.contains(advice), "{error}");
+}
+
+/// Checks the record and the receipt of a call that was not made.
+async fn assert_not_made(gate: &Gate, tool: &str, code: &str) {
+    let record = record(&gate.home(), tool).await;
+    assert_eq!(
+        (&record["status"], &record["error_code"]),
+        (&json!("error"), &json!(code)),
+        "{tool}"
+    );
+    assert_eq!(record["outcome"]["status"], "failure", "{tool}");
+    assert_eq!(record["runtime"]["outcome"], Value::Null, "{tool}");
+}
+
+/// Checks that every one of these calls is found by its status, and that the ledger is intact.
+async fn assert_found(gate: &Gate, count: usize) {
+    let path = "/api/v1/activity?status=unknown&limit=1";
+    let (_, found) = gate.rest(Method::GET, path, None).await;
+    assert_eq!(found["total"], count, "{found}");
+    let (_, summary) = gate.rest(Method::GET, "/api/v1/activity/summary", None).await;
+    assert_eq!(summary["by_status"]["unknown"], count, "{summary}");
+    let listed = gate.cli(&["activity", "list", "--status", "unknown", "--limit", "100"]).await;
+    assert_eq!(stdout(&listed).matches(" unknown ").count(), count, "{}", stdout(&listed));
+    let verified = gate.cli(&["receipt", "verify"]).await;
+    assert_eq!(verified.status.code(), Some(0), "{}", stdout(&verified));
+}
+
+async fn call(client: &Client, class: &str, name: &str) -> Value {
+    client.two_key_call(class, name, json!({})).await
+}
+
+/// Returns how often a scripted tool was called.
+fn logged(dir: &Path, tool: &str) -> usize {
+    let log = std::fs::read_to_string(dir.join(format!("{tool}.calls"))).unwrap_or_default();
+    log.lines().count()
+}
+
+/// Returns a scripted server with one tool of this name.
+fn one_tool(dir: &Path, tool: &str, class: &str, what: &Value) -> Value {
+    let mut definition = tool_of_class(tool, class);
+    definition["x-do"] = what.clone();
+    definition["x-log"] = json!(dir.join(format!("{tool}.calls")));
+    scripted(dir, tool, &json!([definition]))
+}
+
+#[tokio::test]
+async fn an_answer_lost_over_stdio_leaves_its_outcome_unknown() {
+    // A server that starts once: nothing is sent to it after its end.
+    let once = r#"if [ -e "$0" ]; then exit 7; fi; : > "$0"; exec "$@""#;
+    let servers = |dir: &Path| {
+        let mut servers = json!({});
+        for (way, what, _) in stdio_ways() {
+            for class in CLASSES {
+                let tool = format!("{way}_{class}");
+                let mut server = one_tool(dir, &tool, class, &what);
+                if way == "silent" {
+                    server["call_timeout"] = "1s".into();
+                }
+                if way == "die" {
+                    let (file, started) = (&server["args"][0], dir.join(format!("{tool}.started")));
+                    server = json!({"command": "sh",
+                        "args": ["-c", once, started, scripted_upstream(), file]});
+                }
+                servers[tool] = server;
+            }
+        }
+        servers["missing"] = json!({"command": "countersign-no-such-program"});
+        servers
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    for (way, _, expected) in stdio_ways() {
+        for class in CLASSES {
+            let tool = format!("{way}_{class}");
+            let result = call(&client, class, &format!("{tool}:{tool}")).await;
+            assert_lost(&gate, class, expected, (&tool, &result)).await;
+            assert_eq!(logged(gate.dir.path(), &tool), 1, "{tool}");
+        }
+    }
+    assert_found(&gate, stdio_ways().len() * CLASSES.len()).await;
+
+    for class in CLASSES {
+        let again = call(&client, class, &format!("die_{class}:die_{class}")).await;
+        assert_eq!(code(&again), "UPSTREAM_UNAVAILABLE", "{again}");
+        assert_eq!(refusal(&again)["details"]["sent"], false, "{again}");
+        assert_eq!(logged(gate.dir.path(), &format!("die_{class}")), 1, "{class}");
+    }
+    let (_, failed) = gate.rest(Method::GET, "/api/v1/activity?status=error", None).await;
+    assert_eq!(failed["total"], CLASSES.len(), "{failed}");
+    let missing = call(&client, "write", "missing:t").await;
+    assert_eq!(code(&missing), "UPSTREAM_UNAVAILABLE", "{missing}");
+    assert_eq!(refusal(&missing)["details"]["sent"], false, "{missing}");
+    assert_found(&gate, stdio_ways().len() * CLASSES.len()).await;
+}
+
+#[tokio::test]
+async fn an_answer_lost_over_http_leaves_its_outcome_unknown() {
+    let ways: Vec<&str> = HTTP_WAYS.iter().chain(&HTTP_REFUSALS).map(|(way, _)| *way).collect();
+    let mut server = LossyServer::start(&[&ways[..], &["doubled"]].concat()).await;
+    let (url, slow) = (server.url(), json!({"url": server.url(), "call_timeout": "1s"}));
+    let gate = Gate::start(|_| json!({"s": {"url": url}, "slow": slow}), json!({})).await;
+    let client = gate.http().await;
+    for (way, expected) in HTTP_WAYS {
+        let name = if way == "silent" { "slow" } else { "s" };
+        for class in CLASSES {
+            let tool = format!("{way}_{class}");
+            let result = call(&client, class, &format!("{name}:{tool}")).await;
+            if expected == "ok" {
+                assert_eq!(code(&result), "ok", "{result}");
+                assert_eq!(record(&gate.home(), &tool).await["status"], "success");
+            } else {
+                assert_lost(&gate, class, expected, (&tool, &result)).await;
+            }
+            assert_eq!(server.calls(&tool), 1, "{tool}");
+        }
+    }
+    let lost = (HTTP_WAYS.len() - 1) * CLASSES.len();
+    assert_found(&gate, lost).await;
+
+    for (way, expected) in HTTP_REFUSALS {
+        for class in CLASSES {
+            let tool = format!("{way}_{class}");
+            let result = call(&client, class, &format!("s:{tool}")).await;
+            assert_eq!(code(&result), expected, "{tool}: {result}");
+            assert_ne!(refusal(&result)["details"]["sent"], true, "{tool}: {result}");
+            assert_not_made(&gate, &tool, expected).await;
+        }
+    }
+    // A refused call says nothing about the server.
+    assert_eq!(gate.ready("s").await["state"], "ready");
+
+    let doubled = call(&client, "write", "s:doubled_write").await;
+    assert_eq!(code(&doubled), "ok", "{doubled}");
+    let record = record(&gate.home(), "doubled_write").await;
+    assert_eq!(record["status"], "success");
+    let path = format!("/api/v1/activity/{}", record["id"].as_str().unwrap());
+    let (_, shown) = gate.rest(Method::GET, &path, None).await;
+    let warnings = shown["metadata"]["warnings"].to_string();
+    assert!(warnings.contains("the result names a member twice"), "{shown}");
+
+    server.stop().await;
+    let refused = call(&client, "write", "s:reset_write").await;
+    assert_eq!(code(&refused), "UPSTREAM_UNAVAILABLE", "{refused}");
+    assert_eq!(refusal(&refused)["details"]["sent"], false, "{refused}");
+    assert_found(&gate, lost).await;
+}
+
+#[tokio::test]
+async fn an_answer_lost_over_sse_leaves_its_outcome_unknown() {
+    let ways: Vec<&str> = SSE_WAYS.iter().map(|(way, _)| *way).collect();
+    let mut server = LossyServer::start(&[&ways[..], &["fine"]].concat()).await;
+    let servers = |_: &Path| {
+        let mut servers = json!({"fine_write": {"url": server.sse_url("fine_write")}});
+        for way in &ways {
+            for class in CLASSES {
+                let tool = format!("{way}_{class}");
+                servers[&tool] = json!({"url": server.sse_url(&tool)});
+                if *way == "silent" {
+                    servers[&tool]["call_timeout"] = "1s".into();
+                }
+            }
+        }
+        servers
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    for (way, expected) in SSE_WAYS {
+        for class in CLASSES {
+            let tool = format!("{way}_{class}");
+            let result = call(&client, class, &format!("{tool}:{tool}")).await;
+            assert_lost(&gate, class, expected, (&tool, &result)).await;
+            assert_eq!(server.calls(&tool), 1, "{tool}");
+        }
+    }
+    assert_found(&gate, SSE_WAYS.len() * CLASSES.len()).await;
+    assert_eq!(code(&call(&client, "write", "fine_write:fine_write").await), "ok");
+
+    server.stop().await;
+    gate.server_when("fine_write", |entry| entry["state"] == "error").await;
+    let refused = call(&client, "write", "fine_write:fine_write").await;
+    assert_eq!(code(&refused), "UPSTREAM_UNAVAILABLE", "{refused}");
+    assert_eq!(refusal(&refused)["details"]["sent"], false, "{refused}");
+    assert_eq!(server.calls("fine_write"), 1);
+    assert_found(&gate, SSE_WAYS.len() * CLASSES.len()).await;
+}
+
+/// Nobody could sign in to such a server, so that waiting for that would be waiting for ever.
+#[tokio::test]
+async fn a_server_that_refuses_everybody_and_offers_no_sign_in_is_tried_again() {
+    let server = LossyServer::start(&["fine"]).await;
+    server.refuse_all(true);
+    let url = server.url();
+    let gate = Gate::start(|_| json!({"s": {"url": url}}), json!({})).await;
+    let entry = gate.server_when("s", |entry| entry["error"].is_string()).await;
+    assert_eq!(entry["state"], "error", "{entry}");
+    let reason = entry["error"].as_str().unwrap();
+    assert!(reason.contains("it requires authorization (HTTP 401)"), "{reason}");
+    assert!(reason.contains("publishes no authorization metadata"), "{reason}");
+    assert!(!reason.contains("upstream login"), "{reason}");
+    server.refuse_all(false);
+    gate.ready("s").await;
+    let client = gate.http().await;
+    assert_eq!(code(&call(&client, "write", "s:fine_write").await), "ok");
+}
