@@ -27,34 +27,34 @@ impl Culprit {
     }
 }
 
-/// Whether the same call may succeed later without a change.
+/// The answer to whether the same call may succeed later without a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub enum RetryRule {
     Yes,
     No,
     /// The call may have been made: one that changes something is repeated only after a check.
     Check,
 }
 
-impl Retry {
+impl RetryRule {
     pub fn as_str(self) -> &'static str {
         match self {
-            Retry::Yes => "yes",
-            Retry::No => "no",
-            Retry::Check => "check",
+            RetryRule::Yes => "yes",
+            RetryRule::No => "no",
+            RetryRule::Check => "check",
         }
     }
 }
 
 macro_rules! retry {
     (true) => {
-        Retry::Yes
+        RetryRule::Yes
     };
     (false) => {
-        Retry::No
+        RetryRule::No
     };
     (check) => {
-        Retry::Check
+        RetryRule::Check
     };
 }
 
@@ -74,7 +74,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => Culprit::$fault),* }
             }
 
-            pub fn retry(self) -> Retry {
+            pub fn retry(self) -> RetryRule {
                 match self { $(Code::$variant => retry!($retry)),* }
             }
 

@@ -1,5 +1,5 @@
-//! Whether a message of ours may have reached the other side: the transport notes it, and the one
-//! who sent it reads it when no answer arrives.
+//! Tells whether a message of ours may have reached the other side: the transport notes it, and the
+//! one who sent it reads it when no answer arrives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -47,7 +47,7 @@ impl Delivery {
     }
 }
 
-/// What a transport gets with a message besides its text.
+/// The part of a message that is for its transport.
 #[derive(Clone, Copy)]
 pub struct Dispatch<'a> {
     pub delivery: &'a Arc<Delivery>,

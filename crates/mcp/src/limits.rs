@@ -38,7 +38,7 @@ pub const WELCOME_BYTES_MAX: usize = 1024 * 1024;
 /// The reason of a cancellation that is passed on; people write a line.
 pub const CANCEL_REASON_BYTES_MAX: usize = 1024;
 
-/// What is said about an answer that is not valid; it may quote a name from it.
+/// The words about an answer that is not valid; they may quote a name from it.
 pub(crate) const ANSWER_FAULT_BYTES_MAX: usize = 256;
 
 /// Time for requests in flight to finish after the other side closed its end.

@@ -249,7 +249,7 @@ pub struct CallEnd {
     pub error_message: Option<String>,
     pub duration: Duration,
     pub response: Payload,
-    /// What the result itself gives cause for.
+    /// Warnings about the result itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     pub receipt: ReceiptChoice,

@@ -16,7 +16,7 @@ use crate::ledger::record;
 
 const UNKNOWN: &str = "OUTCOME_UNKNOWN";
 
-/// What a tool of a scripted server does instead of answering, and the code of its calls.
+/// Returns what a tool of a scripted server does instead of answering, and the code of its calls.
 fn stdio_ways() -> Vec<(&'static str, Value, &'static str)> {
     let say = |line: &str| json!({"say": line, "hang": true});
     vec![

@@ -124,7 +124,7 @@ fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedRe
     RecordedResult { payload, is_error, has_duplicates }
 }
 
-/// What the outermost members of a result say.
+/// The status of a result, by its outermost members.
 #[derive(Default)]
 struct Outline {
     /// One of its `isError` is true.

@@ -52,7 +52,7 @@ struct SignInServer {
     target: ArcSwapOption<SignInTarget>,
     /// The server's last words about how to be authorized.
     challenge: Mutex<Challenge>,
-    /// Why nobody can sign in to it, and when that was found out.
+    /// The reason that nobody can sign in to it, and when it was found out.
     lack: tokio::sync::Mutex<Option<(Instant, String)>>,
 }
 
