@@ -223,12 +223,22 @@ async fn too_fast() -> String {
     formatted("call_tool_read", &short, &answer.unwrap())
 }
 
-/// The failure of a call whose answer is too large.
-async fn too_large() -> String {
-    let gate = Gate::scripted(json!([{"name": "vast", "x-do": {"text": 17 << 20}}])).await;
+/// The failures of calls whose answers are too large, or none.
+async fn unusable() -> String {
+    let gate = Gate::scripted(json!([
+        {"name": "vast", "x-do": {"text": 17 << 20}},
+        {"name": "nothing", "x-do": {"return": "null"}},
+        {"name": "look", "x-do": {"return": "null"}, "annotations": {"readOnlyHint": true}},
+    ]))
+    .await;
     gate.ready("s").await;
-    let read = json!({"name": "s:vast", "intent": {"operation_type": "read"}});
-    shown(&gate.http().await, "call_tool_read", &read).await
+    let client = gate.http().await;
+    let mut seen = String::new();
+    for tool in ["s:vast", "s:nothing", "s:look"] {
+        let read = json!({"name": tool, "intent": {"operation_type": "read"}});
+        seen += &shown(&client, "call_tool_read", &read).await;
+    }
+    seen
 }
 
 /// The answers to a call that the end of the gate interrupts, and to one that comes later.
@@ -272,7 +282,7 @@ async fn every_error_that_a_model_can_see_matches_the_golden_file() {
     seen += &locks().await;
     seen += &unrecorded().await;
     seen += &too_fast().await;
-    seen += &too_large().await;
+    seen += &unusable().await;
     seen += &shutdown().await;
     for word in ["serde", " at line ", "column", "invalid type", "missing field", "EOF"] {
         assert!(!seen.contains(word), "{word}: {seen}");

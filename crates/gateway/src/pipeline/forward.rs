@@ -85,10 +85,9 @@ fn sent(allowed: &Permit, name: &str, value: impl Serialize) -> Value {
 
 /// Says what a call may have done whose outcome is not known, and what to do next.
 fn consequence(allowed: &Permit) -> &'static str {
-    match (allowed.effective, allowed.unverified) {
-        (Class::Read, false) => "the tool only reads, so it is safe to call it again",
-        (Class::Read, true) => "if it only reads, as declared, it is safe to call it again",
-        (Class::Write | Class::Destructive, _) => {
+    match allowed.effective {
+        Class::Read => "the tool only reads, so it is safe to call it again",
+        Class::Write | Class::Destructive => {
             "the call may have taken effect: check whether it did before you call it again"
         }
     }
