@@ -42,8 +42,6 @@ fn tools(dir: &Path) -> Value {
         {"name": "hang", "x-do": {"hang": dir.join("cancelled")}},
         {"name": "ask", "x-do": {"ask": "roots/list"}},
         {"name": "die", "x-do": "die"},
-        {"name": "cut", "x-do": {"say": r#"{"jsonrpc":"2.0","id":"$id","result":{"#, "hang": true}},
-        {"name": "null", "x-do": {"return": "null"}},
     ])
 }
 
@@ -273,7 +271,10 @@ async fn progress_cancellation_and_questions_pass() {
 #[tokio::test]
 async fn an_answer_that_cannot_be_used_leaves_the_outcome_unknown() {
     let dir = TempDir::new().unwrap();
-    let mut wire = open(dir.path()).await;
+    let cut = json!({"say": r#"{"jsonrpc":"2.0","id":"$id","result":{"#, "hang": true});
+    let tools = json!([{"name": "cut", "x-do": cut}, {"name": "null", "x-do": {"return": "null"}}]);
+    let mut wire = wrapped(dir.path(), "s", &words(&scripted(dir.path(), "s", &tools)));
+    wire.greet().await;
     for tool in ["cut", "null"] {
         let answer = wire.call(tool, tool, json!({})).await;
         let refused = testkit::client::refusal(&answer["result"]);
