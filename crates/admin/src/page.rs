@@ -33,7 +33,8 @@ const LINE: &str = "Countersign runs here. The page has another address: 'counte
 
 pub(crate) const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
-/// What others may have left: "storage" covers service workers. Cookies are not of one port.
+/// The kinds of data that others may have left: "storage" covers service workers. Cookies are not of
+/// one port.
 pub(crate) const LEFTOVERS: &str = "\"cache\", \"storage\"";
 
 pub(crate) async fn index(

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::alive::start_again;
 use super::{nothing, play};
 
-/// What the worker reported, oldest first.
+/// The reports of the worker, oldest first.
 type Seen = Arc<Mutex<Vec<String>>>;
 
 /// Registers a worker, and reports the whole address of whatever it is shown at.
