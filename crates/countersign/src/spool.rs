@@ -4,13 +4,17 @@
 //! of its record, so an event is recorded once even if a gate is killed while it takes it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use domain::ledger::frame::EventFrame;
-use gateway::events::Events;
+use gateway::events::{Events, SpoolNote};
 use mcp::task;
 use store::Store;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +30,10 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// Time between two looks of a gate into the spool.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Time that a gate has to look at the process of a hook. It takes less than a millisecond, unless
+/// the machine is busy.
+const NOTE_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Events taken in one go.
 const BATCH_MAX: usize = 256;
@@ -49,6 +57,7 @@ const LOCK: &str = "lock";
 #[derive(Clone)]
 pub(crate) struct Spool {
     folder: PathBuf,
+    events_socket: PathBuf,
 }
 
 /// An event's file.
@@ -60,7 +69,7 @@ struct SpoolFile {
 
 impl Spool {
     pub(crate) fn of(home: &Home) -> Spool {
-        Spool { folder: home.path().join("spool") }
+        Spool { folder: home.path().join("spool"), events_socket: home.events_socket() }
     }
 
     /// Stores an event for the next gate, or counts it if the spool is full.
@@ -73,17 +82,38 @@ impl Spool {
             let dropped = dropped.create(true).append(true).mode(0o600);
             return dropped.open(self.folder.join(DROPPED))?.write_all(b"x");
         }
-        let name = format!("{}-{bytes}", Uuid::now_v7());
+        let id = Uuid::now_v7();
+        let name = format!("{id}-{bytes}");
         let unfinished = self.folder.join(format!("{name}.{UNFINISHED}"));
         let mut file =
             OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
         let written = file.write_all(frame.as_bytes());
+        self.tell_gate(SpoolNote::of(id, frame.as_bytes()));
         let moved = written
             .and_then(|()| fs::rename(&unfinished, self.folder.join(format!("{name}.{WAITING}"))));
         if moved.is_err() {
             let _ = fs::remove_file(&unfinished);
         }
         moved
+    }
+
+    /// Shows this process to the gate that runs here, if one does, as the sender of an event. On a
+    /// thread of its own, which ends with this process: a gate that is stopped may not answer.
+    fn tell_gate(&self, note: SpoolNote) {
+        let socket = self.events_socket.clone();
+        let (done, told) = mpsc::channel();
+        let tell = move || {
+            let telling = UnixStream::connect(socket).and_then(|mut stream| {
+                stream.write_all(&note.frame())?;
+                stream.shutdown(Shutdown::Write)?;
+                // The gate closes the connection once it has read the note.
+                stream.read(&mut [0])
+            });
+            let _ = done.send(telling.is_ok());
+        };
+        if thread::Builder::new().name("note".to_owned()).spawn(tell).is_ok() {
+            let _ = told.recv_timeout(NOTE_TIME_MAX);
+        }
     }
 
     /// Sorts out what killed processes left. Call it after the ledger was opened, which recovers
@@ -155,9 +185,10 @@ impl Spool {
     async fn take_file(&self, file: &SpoolFile, events: &Events) -> io::Result<()> {
         let taken = file.path.with_extension(TAKEN);
         fs::rename(&file.path, &taken)?;
-        match EventFrame::parse(&fs::read(&taken)?) {
+        let text = fs::read(&taken)?;
+        match EventFrame::parse(&text) {
             Ok(frame) => {
-                if let Err(error) = events.record_spooled(frame, file.id).await {
+                if let Err(error) = events.record_spooled(frame, file.id, &text).await {
                     fs::rename(&taken, &file.path)?;
                     return Err(io::Error::other(error));
                 }

@@ -4,6 +4,7 @@
 pub mod contention;
 pub mod frame;
 pub mod hook;
+pub mod lineage;
 pub mod redaction;
 pub mod sighting;
 pub mod target;

@@ -2,13 +2,15 @@
 //! agents or their hooks. Each becomes a record and a receipt that names its sender.
 
 mod entry;
+mod process;
 mod sender;
 mod touch;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::ledger::frame::{EventFrame, FRAME_BYTES_MAX, FrameFault};
+use domain::ledger::lineage::NameOwners;
 use futures_util::FutureExt;
 use mcp::task;
 use store::{Entry, StoreError};
@@ -19,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use crate::events::sender::{Arrival, Sender};
+pub use crate::events::sender::{Arrival, Sender, SpoolNote};
 
 use crate::Gateway;
-use crate::events::sender::EventOrigin;
+use crate::events::sender::{EventOrigin, SpoolSenders};
 use crate::limits::{
     EVENT_FRAME_TIME_MAX, EVENT_REST_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX,
     EVENTS_DROPPED_EVERY,
@@ -34,11 +36,15 @@ pub struct Events {
     gateway: Gateway,
     /// Events that could not be recorded and that no receipt accounts for yet.
     dropped: Arc<AtomicU64>,
+    /// The owners of the sessions and agents that events have named.
+    owners: Arc<Mutex<NameOwners>>,
+    spool_senders: Arc<Mutex<SpoolSenders>>,
 }
 
 impl Events {
     pub fn new(gateway: Gateway) -> Events {
-        Events { gateway, dropped: Arc::default() }
+        let (dropped, owners, spool_senders) = Default::default();
+        Events { gateway, dropped, owners, spool_senders }
     }
 
     /// Serves all senders until `stop` is cancelled.
@@ -83,12 +89,13 @@ impl Events {
     /// Records the frames of a sender until it is silent; after `stop`, those that it has sent.
     async fn hear(&self, mut stream: UnixStream, stop: &CancellationToken) {
         let sender = match stream.peer_cred() {
-            Ok(credentials) => Sender::from(credentials),
+            Ok(credentials) => task::spawn_blocking(move || Sender::of(&credentials)).await,
             Err(error) => {
                 tracing::warn!("events socket: cannot read the sender's credentials: {error}");
                 return;
             }
         };
+        let Ok(sender) = sender else { return };
         while let Some(length) = next_length(&mut stream, stop).await {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             let reading = async {
@@ -104,8 +111,13 @@ impl Events {
                 tracing::warn!(pid = ?sender.pid, "events socket: incomplete frame");
                 return;
             };
+            if let Some(note) = bytes.as_ref().ok().and_then(|bytes| SpoolNote::parse(bytes)) {
+                let mut senders = self.spool_senders.lock().unwrap_or_else(PoisonError::into_inner);
+                senders.note(note, sender.clone());
+                continue;
+            }
             match bytes.and_then(|bytes| EventFrame::parse(&bytes)) {
-                Ok(frame) => self.record(frame, Some(sender), Arrival::Socket).await,
+                Ok(frame) => self.record(frame, Some(sender.clone()), Arrival::Socket).await,
                 Err(fault) => tracing::warn!(pid = ?sender.pid, "event rejected: {fault}"),
             }
         }
@@ -119,9 +131,18 @@ impl Events {
         }
     }
 
-    /// Records an event of the spool under its own id.
-    pub async fn record_spooled(&self, frame: EventFrame, id: Uuid) -> Result<(), StoreError> {
-        self.append(frame, id, None, Arrival::Spool).await
+    /// Records an event of the spool under its own id; `text` is what was in the file.
+    pub async fn record_spooled(
+        &self,
+        frame: EventFrame,
+        id: Uuid,
+        text: &[u8],
+    ) -> Result<(), StoreError> {
+        let sender = {
+            let mut senders = self.spool_senders.lock().unwrap_or_else(PoisonError::into_inner);
+            senders.take(SpoolNote::of(id, text))
+        };
+        self.append(frame, id, sender, Arrival::Spool).await
     }
 
     async fn append(
@@ -133,11 +154,35 @@ impl Events {
     ) -> Result<(), StoreError> {
         let settings = self.gateway.settings();
         let named = touch::named(&self.gateway, &frame, entry::class(&frame)).await;
-        let origin = EventOrigin { id, sender, arrival };
+        let is_admitted = self.admits(&frame, sender.as_ref()).await?;
+        let origin = EventOrigin { id, sender, arrival, is_admitted };
         let (started, ended) = entry::of(&frame, origin, named, &settings);
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
         let entry = entry.redacted(&settings.redactor);
         self.gateway.store().append(entry).await.map(|_| ())
+    }
+
+    /// Decides whether an event may count under the session and the agent that it names: they belong
+    /// neither to another living process nor to a client of the gate.
+    async fn admits(
+        &self,
+        frame: &EventFrame,
+        sender: Option<&Sender>,
+    ) -> Result<bool, StoreError> {
+        let names = entry::names(frame);
+        let (owners, sender) = (self.owners.clone(), sender.cloned());
+        self.gateway
+            .with_store(move |store| {
+                for name in &names {
+                    if store.read().is_name_of_gate(name)? {
+                        return Ok(false);
+                    }
+                }
+                let mut owners = owners.lock().unwrap_or_else(PoisonError::into_inner);
+                let lineage = sender.as_ref().and_then(Sender::lineage);
+                Ok(owners.admit(&names, lineage, process::is_alive))
+            })
+            .await
     }
 
     /// Counts events that were lost before they arrived here.

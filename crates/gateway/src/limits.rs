@@ -182,6 +182,10 @@ pub(crate) const EVENT_REST_MAX: Duration = Duration::from_millis(100);
 /// Time a frame may take from its first byte to its last.
 pub(crate) const EVENT_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Events of the spool whose senders are remembered until the events are taken: a spool full of the
+/// smallest ones.
+pub(crate) const SPOOL_NOTES_MAX: usize = 8192;
+
 /// Delay before lost events are reported, once they can be.
 pub(crate) const EVENTS_DROPPED_EVERY: Duration = Duration::from_secs(1);
 

@@ -24,7 +24,7 @@ pub const TARGET: &str = "target";
 pub const LINKS: &str = "links";
 
 /// Replaces a missing session in the event; a frame needs one.
-const NO_SESSION: &str = "unknown";
+pub const NO_SESSION: &str = "unknown";
 
 /// The length kept of an error message if the frame is too large even without input and output.
 const ERROR_BYTES_KEPT: usize = 64 << 10;

@@ -37,7 +37,7 @@ pub(super) fn of(
     named: NamedTouches,
     settings: &GateSettings,
 ) -> (CallStart, CallEnd) {
-    let EventOrigin { id, sender, arrival } = origin;
+    let EventOrigin { id, sender, arrival, is_admitted } = origin;
     let id = id.to_string();
     let (kind, risk) = action(frame);
     let class = class(frame);
@@ -48,8 +48,8 @@ pub(super) fn of(
         surface: "events".into(),
         server: frame.server.clone().unwrap_or_else(|| frame.channel.clone()),
         tool: frame.tool.clone(),
-        agent: agent(frame),
-        session: Some(frame.session_id.clone()),
+        agent: if is_admitted { agent(frame) } else { stranger(frame, sender.as_ref()) },
+        session: is_admitted.then(|| frame.session_id.clone()),
         request_id: frame.identity.idempotency_key.clone(),
         at: believable(frame.emitted),
         variant: None,
@@ -69,6 +69,11 @@ pub(super) fn of(
         },
         outside: Some(Box::new(outside(frame, sender))),
     };
+    if !is_admitted {
+        started.warnings.push(format!("claims '{}' of another process", frame.session_id));
+        // The claims of the sender would stand in the receipt beside the agent's name.
+        started.outside.iter_mut().for_each(|outside| outside.agent_id = None);
+    }
     if named.has_omitted {
         started.warnings.push(TARGET_OMITTED.to_owned());
     }
@@ -168,6 +173,23 @@ fn agent(frame: &EventFrame) -> RecordAgent {
     }
 }
 
+/// Returns the session and the agent that an event names, as far as it does. A hook without a session
+/// names none.
+pub(super) fn names(frame: &EventFrame) -> Vec<String> {
+    let session = Some(&frame.session_id).filter(|session| *session != hook::NO_SESSION).cloned();
+    let has_agent = session.is_some() || frame.identity.agent_id.is_some();
+    session.into_iter().chain(has_agent.then(|| agent(frame).name)).collect()
+}
+
+/// Names the sender of an event by its process, since the names in the event are not its own.
+fn stranger(frame: &EventFrame, sender: Option<&Sender>) -> RecordAgent {
+    let name = match sender.and_then(Sender::agent_pid) {
+        Some(pid) => format!("process#{pid}"),
+        None => "unknown process".to_owned(),
+    };
+    RecordAgent { name, ..agent(frame) }
+}
+
 /// Returns the type of the event's action, which the sender may give, and its risk.
 fn action(frame: &EventFrame) -> (&str, RiskLevel) {
     let (given, server) = (frame.action_type.as_deref(), frame.server.as_deref());
@@ -195,9 +217,9 @@ fn outside(frame: &EventFrame, sender: Option<Sender>) -> OutsideSource {
         (None, None) => None,
     };
     OutsideSource {
-        pid: sender.and_then(|sender| sender.pid),
-        uid: sender.map(|sender| sender.uid),
-        gid: sender.map(|sender| sender.gid),
+        pid: sender.as_ref().and_then(|sender| sender.pid),
+        uid: sender.as_ref().map(|sender| sender.uid),
+        gid: sender.as_ref().map(|sender| sender.gid),
         drop_count: (frame.drop_count > 0).then(|| clamped(frame.drop_count)),
         issuer_name: identity.issuer_name.clone(),
         model: identity.issuer_model.clone().or_else(|| identity.model.clone()),

@@ -18,6 +18,19 @@ pub struct SeenAgent {
 }
 
 impl Reader {
+    /// Reports whether a client of the gate is the agent of this name, or has this session. What
+    /// events from outside name does not count.
+    pub fn is_name_of_gate(&self, name: &str) -> Result<bool, StoreError> {
+        self.pool.ask(|db| {
+            let mut statement = db.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM activity
+                   WHERE session_id = ?1 AND surface <> 'events')
+                 OR EXISTS (SELECT 1 FROM agents WHERE name = ?1 AND token <> 'events')",
+            )?;
+            Ok(statement.query_row([name], |row| row.get(0))?)
+        })
+    }
+
     /// Lists the agents whose calls are kept.
     pub fn seen_agents(&self) -> Result<Vec<SeenAgent>, StoreError> {
         self.pool.ask_in_passing(|db| {

@@ -1,5 +1,6 @@
 //! Attacks by an agent that holds a valid token.
 
+mod claims;
 pub(super) mod display;
 mod share;
 
