@@ -132,7 +132,7 @@ pub(crate) enum Command {
         Examples:\n  \
         countersign connect                      every client that is found\n  \
         countersign connect claude --import      bring its servers along\n  \
-        countersign connect --undo               restore the files byte for byte"
+        countersign connect --undo               take everything back"
     )]
     Connect(Connect),
     /// Wrap one MCP server: forward its messages unchanged and record every call

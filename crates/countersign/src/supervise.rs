@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use mcp::child::supervised_argument;
 use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -52,7 +53,10 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
         None => Lifeline::Stdin(getppid()),
     };
     let (program, args) = order.command.split_first().expect("clap requires a command");
-    let mut child = Command::new(program).args(args).spawn().map_err(|error| {
+    let mut command = Command::new(program);
+    command.args(args);
+    add_handed_over(&mut command);
+    let mut child = command.spawn().map_err(|error| {
         let is_missing =
             error.kind() == ErrorKind::NotFound && !program.as_encoded_bytes().contains(&b'/');
         let cause = if is_missing { "it is not on the PATH".to_owned() } else { error.to_string() };
@@ -72,6 +76,15 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
             }
             _ = child_ended.recv() => orphans::reap(child.id()),
         }
+    }
+}
+
+/// Adds the arguments that came in variables, which the command does not inherit.
+fn add_handed_over(command: &mut Command) {
+    let names = (0..).map(supervised_argument);
+    let handed_over = names.map_while(|name| Some((std::env::var_os(&name)?, name)));
+    for (argument, name) in handed_over {
+        command.arg(argument).env_remove(name);
     }
 }
 

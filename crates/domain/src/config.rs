@@ -32,7 +32,10 @@ pub use oauth::{OAuth, OAuthGrant, TokenAuth};
 pub use read::{name_fault, parse};
 pub use reference::reference;
 pub use render::render;
-pub use secret::{args as shown_args, is_secret, url as shown_url};
+pub use secret::{
+    VISIBLE_SECRET, args as shown_args, is_in_args as is_secret_in_args, is_secret,
+    url as shown_url,
+};
 pub use section::{
     AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
     PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry,

@@ -481,9 +481,11 @@ impl ChildCommand {
             self.args.iter().map(|arg| secrets.expand(arg)).collect::<Result<Vec<_>, _>>()?;
         let (command, args) = match &self.supervisor {
             Some(supervisor) => {
-                let first = ["supervise".to_owned(), "--".to_owned(), self.command.clone()];
-                let args = first.into_iter().chain(args).collect();
-                (supervisor.to_string_lossy().into_owned(), args)
+                for (number, arg) in args.into_iter().enumerate() {
+                    env.set(&child::supervised_argument(number), arg);
+                }
+                let args = ["supervise".to_owned(), "--".to_owned(), self.command.clone()];
+                (supervisor.to_string_lossy().into_owned(), args.to_vec())
             }
             None => (self.command.clone(), args),
         };

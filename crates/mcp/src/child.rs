@@ -143,6 +143,12 @@ pub fn spawn(
     Ok((Process { child, group, reading }, stdout, stdin))
 }
 
+/// Returns the variable in which a supervisor gets an argument of its command. Its own arguments
+/// are visible to every user of the machine, and these may hold secrets.
+pub fn supervised_argument(number: usize) -> String {
+    format!("COUNTERSIGN_ARGUMENT_{number}")
+}
+
 /// Makes a folder a child's working directory, also for programs that read it from `PWD`. The
 /// variables of the folder that we are in ourselves are not passed on.
 pub fn enter(command: &mut Command, folder: &Path) {

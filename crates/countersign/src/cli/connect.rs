@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Format;
-use crate::command::connect::{Client, Scope};
+use crate::command::connect::{Client, Reference, Scope};
 
 #[derive(Args)]
 pub(crate) struct Connect {
@@ -21,11 +21,11 @@ pub(crate) struct Connect {
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
 
-    /// Restore the files as they were before
+    /// Take the changes back, and keep what was edited since
     #[arg(long, conflicts_with_all = ["import", "from", "replace", "http", "permissions"])]
     pub(crate) undo: bool,
 
-    /// Write the gate's address and the agent token, instead of a command for the client to start
+    /// Write the gate's address and a token for this client, instead of a command to start
     #[arg(long)]
     pub(crate) http: bool,
 
@@ -45,8 +45,12 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "FILE", requires = "import")]
     pub(crate) from: Option<PathBuf>,
 
+    /// Hand over what an imported server refers to, as env:NAME or secret:NAME; can be repeated
+    #[arg(long, value_name = "NAME", requires = "import")]
+    pub(crate) allow_reference: Vec<Reference>,
+
     /// Remove the imported servers from the client, so that it reaches them only through the gate
-    #[arg(long, requires = "import")]
+    #[arg(long, requires = "import", conflicts_with = "from")]
     pub(crate) replace: bool,
 
     #[arg(short, long, value_enum, default_value_t = Format::Table)]

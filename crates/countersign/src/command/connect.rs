@@ -5,30 +5,43 @@ mod client;
 mod edit;
 mod gate_config;
 mod import;
+mod preview;
+mod settings_file;
+mod token;
+mod undo;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use domain::ledger::redaction::Redactor;
-use domain::trust::{DifferenceLine, LineChange};
 use serde::Serialize;
 
-use self::change::{FileChange, Journal, text_of};
+use self::change::{FileChange, Journal, KeptSecrets};
 pub(crate) use self::client::{Client, Scope};
-use self::client::{ENTRY, Roots, Route};
-use self::edit::EditFault;
-use self::gate_config::GateConfig;
+use self::client::{ENTRY, Roots, Route, Syntax};
+use self::edit::PERMISSIONS;
+use self::gate_config::{GateConfig, Origin};
+pub(crate) use self::import::Reference;
+use self::preview::Preview;
+use self::settings_file::Access;
 use crate::cli::{Connect, Format, Locations};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::{folders, output};
 
-/// The changes for one client.
+/// Stands for a token that is issued once the change is agreed to.
+const NEW_TOKEN: &str = "a-new-token";
+
+/// The changes for one client, which are made and taken back together.
 struct ClientPlan {
     client: Client,
-    changes: Vec<FileChange>,
+    route: Route,
+    /// The client's file.
+    settings: FileChange,
+    permissions: Option<FileChange>,
     /// A change that is made only if the user agrees to it besides.
     offer: Option<FileChange>,
+    /// The gate's config with the client's servers.
+    config: Option<GateConfig>,
 }
 
 /// The outcome for one client, as `-o json` prints it.
@@ -43,48 +56,81 @@ struct ConnectedClient {
     reason: Option<String>,
 }
 
+impl ConnectedClient {
+    fn new(client: String, status: &'static str) -> ConnectedClient {
+        ConnectedClient { client, status, files: vec![], difference: vec![], reason: None }
+    }
+}
+
+/// What a person asked for, and where.
+struct Order<'a> {
+    place: &'a Locations,
+    home: &'a Home,
+    args: &'a Connect,
+    roots: Roots,
+}
+
 pub(crate) async fn run(place: &Locations, args: Connect) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
-    let done =
-        if args.undo { undo(&home, &args).await? } else { connect(place, &home, &args).await? };
+    let done = if args.undo {
+        undo::run(place, &home, &args).await?
+    } else {
+        let order = Order { place, home: &home, args: &args, roots: roots()? };
+        connect(&order).await?
+    };
     report(args.output, &done)
 }
 
-async fn connect(
-    place: &Locations,
-    home: &Home,
-    args: &Connect,
-) -> Result<Vec<ConnectedClient>, Failure> {
-    let roots = roots()?;
-    let clients = chosen(args.client, &roots)?;
-    let route = route(place, home, args.http)?;
-    let mut journal = Journal::open(home.path())?;
-    let (mut done, mut plans) = (Vec::new(), Vec::new());
-    let mut config = if args.import { Some(GateConfig::read(home)?) } else { None };
-    if let (Some(config), Some(file)) = (&mut config, &args.from) {
-        config.import_file(file)?;
+async fn connect(order: &Order<'_>) -> Result<Vec<ConnectedClient>, Failure> {
+    let args = order.args;
+    let clients = chosen(args.client, &order.roots)?;
+    let mut journal = Journal::open(order.home.path())?;
+    let mut done = Vec::new();
+    if let Some(file) = &args.from {
+        done.push(import_file(order, &mut journal, file).await?);
     }
     for client in clients {
-        match plan(client, args, &roots, &route) {
+        match plan(order, &journal, client).await {
             Err(fault) if args.client.is_none() => done.push(skipped(client, fault.message())),
             Err(fault) => return Err(fault),
-            Ok(mut plan) => {
-                if let Some(config) = &mut config {
-                    config.import(&mut plan, args.replace)?;
-                }
-                plans.push(plan);
-            }
+            Ok(plan) => done.extend(settle(order, &mut journal, plan).await?),
         }
     }
-    // The gate must have the servers before a client gives them up.
-    if let Some(config) = config {
-        done.push(config.settle(&mut journal, home, args).await?);
+    Ok(done)
+}
+
+/// Adds the servers of a file to the gate's config.
+async fn import_file(
+    order: &Order<'_>,
+    journal: &mut Journal,
+    file: &Path,
+) -> Result<ConnectedClient, Failure> {
+    let args = order.args;
+    let mut config = GateConfig::read(order.home)?;
+    let origin = Origin { name: "imported", is_untrusted: true, allowed: &args.allow_reference };
+    config.import_file(file, origin)?;
+    let mut done = imported(&config);
+    if config.change.is_empty() {
+        return Ok(done);
     }
-    for plan in plans {
-        done.push(settle(&mut journal, plan, args).await?);
+    show(&mut done, [&config.change], args.output)?;
+    if args.dry_run {
+        done.status = "would change";
+    } else if args.yes || is_agreed("add these servers to the gate?").await? {
+        add_servers(order.home, journal, journal.next_unit(), &config)?;
+        done.status = "imported";
+    } else {
+        done.status = "skipped";
+        done.reason = Some("not wanted".to_owned());
     }
     Ok(done)
+}
+
+fn imported(config: &GateConfig) -> ConnectedClient {
+    let mut done = ConnectedClient::new(ENTRY.to_owned(), "unchanged");
+    done.files.push(config.change.file.clone());
+    done
 }
 
 /// Returns the named client, or every one that is found.
@@ -114,11 +160,21 @@ fn roots() -> Result<Roots, Failure> {
     Ok(Roots { home, config, folder, is_mac: cfg!(target_os = "macos") })
 }
 
-/// Returns how clients reach the gate of this home.
-fn route(place: &Locations, home: &Home, is_http: bool) -> Result<Route, Failure> {
-    if is_http {
+/// Returns how a client reaches the gate of this home.
+fn route(order: &Order<'_>, client: Client) -> Result<Route, Failure> {
+    let place = order.place;
+    if order.args.http {
         let listen = crate::source::load(place)?.config.listen;
-        let token = home.agent_token()?.expose().to_owned();
+        let token = match order.args.scope {
+            Scope::User => NEW_TOKEN.to_owned(),
+            Scope::Project => client.variable(token::VARIABLE).ok_or_else(|| {
+                Failure::input(format!(
+                    "{} reads no environment variable there, so the token would be in a file of the \
+                     folder: leave out --http or --scope",
+                    client.title()
+                ))
+            })?,
+        };
         return Ok(Route::Http { url: format!("http://{listen}/mcp"), token });
     }
     let program = std::env::current_exe()
@@ -134,36 +190,56 @@ fn route(place: &Locations, home: &Home, is_http: bool) -> Result<Route, Failure
     Ok(Route::Command { program, args })
 }
 
-fn plan(
-    client: Client,
-    args: &Connect,
-    roots: &Roots,
-    route: &Route,
-) -> Result<ClientPlan, Failure> {
+async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<ClientPlan, Failure> {
+    let Order { home, args, roots, .. } = order;
     let file = client.file(args.scope, roots).ok_or_else(|| {
         Failure::input(format!(
             "{} has no settings for one folder: leave out --scope",
             client.title()
         ))
     })?;
-    let entry = client.entry(route).ok_or_else(|| {
+    let mut route = route(order, client)?;
+    let within = within(args.scope, roots);
+    let mut settings = FileChange::of(file, within, client.syntax(), client.container())?;
+    if let Route::Http { token, .. } = &mut route
+        && token == NEW_TOKEN
+    {
+        settings.access = Access::Private;
+        if let Some(present) = token::present(order.place, journal, &settings).await? {
+            *token = present;
+        }
+    }
+    let entry = client.entry(&route).ok_or_else(|| {
         Failure::input(format!("{} can only start a command: leave out --http", client.title()))
     })?;
-    let before = text_of(&file)?;
-    let text = before.as_deref().unwrap_or_default();
-    let after = edit::set(text, client.syntax(), client.container(), (ENTRY, &entry))
-        .map_err(|fault| unreadable(&file, &fault))?;
-    let mut changes = vec![FileChange { file, before, after }];
-    let mut offer = None;
+    settings.set(ENTRY, Some(entry))?;
+    let (mut wanted, mut offer) = (None, None);
     if client == Client::Claude {
         if args.permissions {
-            changes.push(permissions(args.scope, roots)?);
+            wanted = Some(permissions(args.scope, roots)?);
         } else if !args.yes && !args.dry_run {
             // Not worth refusing the client for.
             offer = permissions(args.scope, roots).ok().filter(|change| !change.is_empty());
         }
     }
-    Ok(ClientPlan { client, changes, offer })
+    let mut config = None;
+    if args.import && args.from.is_none() {
+        let mut gate = GateConfig::read(home)?;
+        let name = client.name();
+        let is_untrusted = args.scope == Scope::Project;
+        let origin = Origin { name: &name, is_untrusted, allowed: &args.allow_reference };
+        gate.import(&mut settings, origin, args.replace)?;
+        config = Some(gate);
+    }
+    Ok(ClientPlan { client, route, settings, permissions: wanted, offer, config })
+}
+
+/// Returns the folder whose files links must not lead out of: somebody else may have made it.
+fn within(scope: Scope, roots: &Roots) -> Option<&Path> {
+    match scope {
+        Scope::User => None,
+        Scope::Project => Some(&roots.folder),
+    }
 }
 
 /// Returns the change that lets Claude Code call what only reads without asking.
@@ -172,62 +248,130 @@ fn permissions(scope: Scope, roots: &Roots) -> Result<FileChange, Failure> {
         Scope::User => roots.home.join(".claude/settings.json"),
         Scope::Project => roots.folder.join(".claude/settings.json"),
     };
-    let before = text_of(&file)?;
-    let text = before.as_deref().unwrap_or_default();
-    let after = edit::extend_lists(text, "permissions", &client::claude_permissions())
-        .map_err(|fault| unreadable(&file, &fault))?;
-    Ok(FileChange { file, before, after })
+    let mut change = FileChange::of(file, within(scope, roots), Syntax::Json, PERMISSIONS)?;
+    change.extend(client::claude_permissions())?;
+    Ok(change)
 }
 
-fn unreadable(file: &Path, EditFault(fault): &EditFault) -> Failure {
-    Failure::input(format!(
-        "'{}' is left alone, because it cannot be read: {fault}",
-        file.display()
-    ))
-}
-
-/// Shows the changes of a client, asks, and makes them.
+/// Shows the changes for a client, asks, and makes them.
 async fn settle(
+    order: &Order<'_>,
     journal: &mut Journal,
-    plan: ClientPlan,
-    args: &Connect,
-) -> Result<ConnectedClient, Failure> {
-    let title = plan.client.title();
-    let name = plan.client.name();
-    let changes: Vec<&FileChange> =
-        plan.changes.iter().filter(|change| !change.is_empty()).collect();
-    let files = plan.changes.iter().map(|change| change.file.clone()).collect();
-    let mut done = ConnectedClient {
-        client: name,
-        status: "unchanged",
-        files,
-        difference: vec![],
-        reason: None,
+    mut plan: ClientPlan,
+) -> Result<Vec<ConnectedClient>, Failure> {
+    let (args, title) = (order.args, plan.client.title());
+    let mut done = ConnectedClient::new(plan.client.name(), "unchanged");
+    let own = [Some(&plan.settings), plan.permissions.as_ref()];
+    done.files.extend(own.iter().flatten().map(|change| change.file.clone()));
+    let mut added = plan.config.as_ref().map(imported);
+    let changes = own.into_iter().flatten().filter(|change| !change.is_empty());
+    let changes: Vec<&FileChange> = changes.collect();
+    let config = plan.config.as_ref().filter(|config| !config.change.is_empty());
+    let (is_importing, is_connecting) = (config.is_some(), !changes.is_empty());
+    if let (Some(added), Some(config)) = (&mut added, config) {
+        show(added, [&config.change], args.output)?;
+    }
+    show(&mut done, changes, args.output)?;
+    let question = match is_importing {
+        true => format!("add these servers to the gate, and connect {title}?"),
+        false => format!("connect {title}?"),
     };
-    if changes.is_empty() {
-        return Ok(done);
-    }
-    done.difference = changes.iter().flat_map(|change| shown(change)).collect();
-    if args.output == Format::Table {
-        output::line(&done.difference.join("\n"))?;
-    }
-    if args.dry_run {
-        done.status = "would change";
-        return Ok(done);
-    }
-    if !args.yes && !is_agreed(&format!("connect {title}?")).await? {
-        done.status = "skipped";
+    let (of_config, of_client) = if !is_importing && !is_connecting {
+        ("unchanged", "unchanged")
+    } else if args.dry_run {
+        ("would change", "would change")
+    } else if args.yes || is_agreed(&question).await? {
+        make(order, journal, &mut plan).await?;
+        ("imported", "connected")
+    } else {
         done.reason = Some("not wanted".to_owned());
-        return Ok(done);
+        ("skipped", "skipped")
+    };
+    if let Some(added) = added.as_mut().filter(|_| is_importing) {
+        added.status = of_config;
     }
-    for change in changes {
-        journal.make(&done.client, change, Vec::new())?;
+    if is_connecting {
+        done.status = of_client;
     }
-    done.status = "connected";
-    if let Some(offer) = &plan.offer {
-        settle_offer(journal, offer, &mut done, args.output).await?;
+    if done.status == "connected" {
+        tell_variable(order, &plan);
+        if let Some(offer) = &plan.offer {
+            settle_offer(journal, offer, &mut done, args.output).await?;
+        }
     }
-    Ok(done)
+    Ok(added.into_iter().chain([done]).collect())
+}
+
+/// Says how the client gets the token that its file only names.
+fn tell_variable(order: &Order<'_>, plan: &ClientPlan) {
+    if matches!(plan.route, Route::Http { .. }) && order.args.scope == Scope::Project {
+        let (title, name, variable) = (plan.client.title(), plan.client.name(), token::VARIABLE);
+        output::note(&format!(
+            "{title} reads its token from {variable}; before you start it: export \
+             {variable}=\"$(countersign token create {name} --operations read,write,destructive)\""
+        ));
+    }
+}
+
+/// Makes the changes for a client. If one fails, those before it are taken back.
+async fn make(
+    order: &Order<'_>,
+    journal: &mut Journal,
+    plan: &mut ClientPlan,
+) -> Result<(), Failure> {
+    let unit = journal.next_unit();
+    let mut kept = KeptSecrets::default();
+    if let Route::Http { token, .. } = &mut plan.route
+        && token == NEW_TOKEN
+    {
+        let issued = token::issue(order.place, plan.client).await?;
+        *token = issued.secret;
+        kept.token = Some(issued.name);
+        plan.settings.set(ENTRY, plan.client.entry(&plan.route))?;
+    }
+    let token = kept.token.clone();
+    let made = write(order.home, journal, unit, (plan, kept));
+    if made.is_err() {
+        undo::take_back(order.home, journal, unit);
+        if let Some(token) = token {
+            undo::revoke(order.place, &token).await;
+        }
+    }
+    made
+}
+
+fn write(
+    home: &Home,
+    journal: &mut Journal,
+    unit: u64,
+    (plan, kept): (&ClientPlan, KeptSecrets),
+) -> Result<(), Failure> {
+    // The gate must have the servers before a client gives them up.
+    if let Some(config) = &plan.config {
+        add_servers(home, journal, unit, config)?;
+    }
+    let name = plan.client.name();
+    journal.make(unit, &name, &plan.settings, kept)?;
+    match &plan.permissions {
+        Some(change) => journal.make(unit, &name, change, KeptSecrets::default()),
+        None => Ok(()),
+    }
+}
+
+/// Stores the secrets of imported servers and writes the gate's config.
+fn add_servers(
+    home: &Home,
+    journal: &mut Journal,
+    unit: u64,
+    config: &GateConfig,
+) -> Result<(), Failure> {
+    let secrets = config.keep_secrets()?;
+    let kept = KeptSecrets { secrets: secrets.clone(), token: None };
+    let made = journal.make(unit, ENTRY, &config.change, kept);
+    if made.is_err() {
+        gate_config::forget(home, &secrets)?;
+    }
+    made
 }
 
 async fn settle_offer(
@@ -236,16 +380,14 @@ async fn settle_offer(
     done: &mut ConnectedClient,
     format: Format,
 ) -> Result<(), Failure> {
-    let difference = shown(offer);
-    if format == Format::Table {
-        output::line(&difference.join("\n"))?;
-    }
+    let mut offered = ConnectedClient::new(done.client.clone(), "connected");
+    show(&mut offered, [offer], format)?;
     let question = "let it call what only reads without asking, and ask for the rest?";
     // The client is connected whatever the answer.
     if is_agreed(question).await.unwrap_or(false) {
-        journal.make(&done.client, offer, Vec::new())?;
+        journal.make(journal.next_unit(), &done.client, offer, KeptSecrets::default())?;
         done.files.push(offer.file.clone());
-        done.difference.extend(difference);
+        done.difference.extend(offered.difference);
     }
     Ok(())
 }
@@ -258,25 +400,28 @@ async fn is_agreed(question: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Formats a change as lines with signs, secrets hidden.
-fn shown(change: &FileChange) -> Vec<String> {
-    let redactor = Redactor::builtin();
-    let sign = |line: &DifferenceLine| {
-        let sign = match line.mark {
-            LineChange::Added => '+',
-            LineChange::Removed => '-',
-            LineChange::Same | LineChange::Skipped(_) => ' ',
-        };
-        format!("{sign} {}", redactor.text(&line.text))
-    };
-    let title = format!("--- {}", change.file.display());
-    std::iter::once(title).chain(change.difference().iter().map(sign)).collect()
+/// Shows changes, the secrets in them hidden.
+fn show<'a>(
+    done: &mut ConnectedClient,
+    changes: impl IntoIterator<Item = &'a FileChange>,
+    format: Format,
+) -> Result<(), Failure> {
+    for change in changes {
+        let texts = [change.before.as_deref(), Some(&*change.after)];
+        let servers = texts.into_iter().flatten().map(|text| change.entries_of(text));
+        let secrets = servers.flat_map(|servers| gate_config::secrets_in(&servers));
+        let preview = Preview::new(secrets);
+        done.difference.extend(preview.change(change));
+    }
+    match format {
+        Format::Table if !done.difference.is_empty() => output::line(&done.difference.join("\n")),
+        Format::Table | Format::Json | Format::Yaml => Ok(()),
+    }
 }
 
 fn skipped(client: Client, reason: &str) -> ConnectedClient {
-    let name = client.name();
     let reason = Some(reason.to_owned());
-    ConnectedClient { client: name, status: "skipped", files: vec![], difference: vec![], reason }
+    ConnectedClient { reason, ..ConnectedClient::new(client.name(), "skipped") }
 }
 
 /// Returns the clients whose settings name the gate of this home.
@@ -285,79 +430,6 @@ pub(super) fn connected(home: &Path) -> Result<Vec<String>, Failure> {
     let ours = |client: &String| client != ENTRY;
     let clients = journal.changes().iter().map(|change| change.client.clone()).filter(ours);
     Ok(clients.collect::<BTreeSet<_>>().into_iter().collect())
-}
-
-/// Takes back what was written, newest first.
-async fn undo(home: &Home, args: &Connect) -> Result<Vec<ConnectedClient>, Failure> {
-    let mut journal = Journal::open(home.path())?;
-    let wanted = args.client.map(Client::name);
-    let is_wanted = |client: &str| wanted.as_deref().is_none_or(|wanted| wanted == client);
-    let mut done: BTreeMap<String, ConnectedClient> = BTreeMap::new();
-    let mut refused = Vec::new();
-    for index in (0..journal.changes().len()).rev() {
-        let change = journal.changes()[index].clone();
-        if !is_wanted(&change.client) || refused.contains(&change.file) {
-            continue;
-        }
-        let now = text_of(&change.file)?;
-        let written = text_of(&change.after)?;
-        let before = change.before.as_deref().map(text_of).transpose()?.flatten();
-        let restored = match (&now, &written) {
-            (Some(now), Some(written)) if now == written => Some(before),
-            (Some(now), _) => merged(&change.client, now, before.as_deref()).map(Some),
-            (None, _) => None,
-        };
-        let entry = done.entry(change.client.clone()).or_insert_with(|| ConnectedClient {
-            client: change.client.clone(),
-            status: "undone",
-            files: vec![],
-            difference: vec![],
-            reason: None,
-        });
-        entry.files.push(change.file.clone());
-        let Some(restored) = restored else {
-            refused.push(change.file.clone());
-            entry.status = "refused";
-            entry.reason = Some("the file was edited since; this is what changed".to_owned());
-            let edited = FileChange {
-                file: change.file.clone(),
-                before: written,
-                after: now.unwrap_or_default(),
-            };
-            entry.difference.extend(shown(&edited));
-            continue;
-        };
-        if args.dry_run {
-            entry.status = "would undo";
-            continue;
-        }
-        journal.restore(index, now.as_deref(), restored.as_deref())?;
-        gate_config::forget(home, &change.secrets)?;
-    }
-    if done.is_empty() {
-        return Err(Failure::input("NOT_FOUND: there is nothing to undo"));
-    }
-    Ok(done.into_values().collect())
-}
-
-/// Returns the text without our entry and with the servers it had before, for a client that
-/// rewrites its file all the time.
-fn merged(client: &str, now: &str, before: Option<&str>) -> Option<String> {
-    use clap::ValueEnum;
-    let client = Client::from_str(client, false).ok()?;
-    let (syntax, container) = (client.syntax(), client.container());
-    let mut text = edit::remove(now, syntax, container, ENTRY).ok()?;
-    // Another file of the client does not have the entry.
-    if !client.rewrites_its_file() || text == now {
-        return None;
-    }
-    let there = edit::servers(&text, syntax, container).ok()?;
-    for (name, server) in edit::servers(before.unwrap_or_default(), syntax, container).ok()? {
-        if name != ENTRY && !there.contains_key(&name) {
-            text = edit::set(&text, syntax, container, (&name, &server)).ok()?;
-        }
-    }
-    Some(text)
 }
 
 fn report(format: Format, done: &[ConnectedClient]) -> Result<(), Failure> {
@@ -384,8 +456,8 @@ fn report(format: Format, done: &[ConnectedClient]) -> Result<(), Failure> {
     output::print(format, &done, lines)?;
     if is_refused {
         return Err(Failure::call(
-            "EDITED: files that were edited since are left alone: remove the entry 'countersign' by \
-             hand",
+            "EDITED: an entry that 'connect' wrote or removed was changed since, so nothing of that \
+             import was taken back: settle the entry by hand and undo again, or use the copy",
         ));
     }
     Ok(())

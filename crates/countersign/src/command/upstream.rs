@@ -9,6 +9,7 @@ use admin::view::{
     GateStatus, ItemChoice, NewServer, ReviewItem, ServerApproval, ServerEntry, ServerList,
     ServerLog, ServerReviewEntry,
 };
+use domain::config::{ConfigTemplate, VISIBLE_SECRET, is_secret_in_args};
 use gateway::plan::Reach;
 use serde_json::Value;
 
@@ -67,6 +68,10 @@ async fn list_all(place: &Locations, format: Format) -> Result<(), Failure> {
 
 async fn add(place: &Locations, args: Add) -> Result<(), Failure> {
     let name = args.name.clone();
+    let words = args.command.iter().filter_map(|word| ConfigTemplate::parse(word).ok());
+    if is_secret_in_args(&words.collect::<Vec<_>>()) {
+        output::note(&format!("server '{name}': {VISIBLE_SECRET}"));
+    }
     let body = entry(args);
     let add = async |control: &Control| control.send_json(PATH, &body).await;
     Control::with(place, Reach::Only(name.clone()), add).await?;

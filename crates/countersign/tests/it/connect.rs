@@ -182,15 +182,15 @@ async fn permissions_are_offered_to_a_person() {
 }
 
 #[tokio::test]
-async fn edited_permissions_are_left_alone_by_undo() {
+async fn edited_permissions_lose_only_ours() {
     let dir = tempfile::tempdir().unwrap();
     connect(dir.path(), &["claude", "--permissions", "--yes"]).await;
-    let edited =
-        read(dir.path(), ".claude/settings.json").replace("\"allow\"", "\"deny\": [], \"allow\"");
+    let edited = read(dir.path(), ".claude/settings.json")
+        .replace("\"allow\": [", "\"deny\": [], \"allow\": [\n      \"Bash(ls)\",");
     write(dir.path(), ".claude/settings.json", &edited);
-    let output = run(dir.path(), ["connect", "--undo"]).await;
-    assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
-    assert_eq!(read(dir.path(), ".claude/settings.json"), edited);
+    connect(dir.path(), &["--undo"]).await;
+    let left: Value = serde_json::from_str(&read(dir.path(), ".claude/settings.json")).unwrap();
+    assert_eq!(left, json!({"permissions": {"deny": [], "allow": ["Bash(ls)"]}}));
     assert!(!read(dir.path(), ".claude.json").contains("countersign"));
 }
 
@@ -206,21 +206,80 @@ async fn a_client_keeps_its_servers_if_the_gate_cannot_take_them() {
 }
 
 #[tokio::test]
-async fn over_http_the_agent_token_is_written_and_never_the_admin_key() {
+async fn over_http_each_client_has_a_token_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
-    connect(dir.path(), &["gemini", "--http", "--yes"]).await;
-    let written = read(dir.path(), ".gemini/settings.json");
-    let token = read(dir.path(), "home/agent-token");
-    let entry: Value = serde_json::from_str(&written).unwrap();
-    let entry = &entry["mcpServers"]["countersign"];
-    assert_eq!(entry["httpUrl"], "http://127.0.0.1:7420/mcp");
-    assert_eq!(entry["headers"]["Authorization"], format!("Bearer {}", token.trim()));
-    assert!(
-        !dir.path().join("home/api-key").exists()
-            || !written.contains(read(dir.path(), "home/api-key").trim())
+    write(dir.path(), ".gemini/settings.json", "{}");
+    let mode =
+        |file: &str| fs::metadata(dir.path().join(file)).unwrap().permissions().mode() & 0o777;
+    let file = dir.path().join(".gemini/settings.json");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let shown = connect(dir.path(), &["gemini", "--http", "--yes"]).await;
+    assert!(shown.contains("(mode 644, will be 600)") && !shown.contains("cst_"), "{shown}");
+    connect(dir.path(), &["cursor", "--http", "--yes"]).await;
+    let entry = |file: &str| {
+        let text: Value = serde_json::from_str(&read(dir.path(), file)).unwrap();
+        text["mcpServers"]["countersign"].clone()
+    };
+    let (gemini, cursor) = (entry(".gemini/settings.json"), entry(".cursor/mcp.json"));
+    assert_eq!(gemini["httpUrl"], "http://127.0.0.1:7420/mcp");
+    let tokens = [&gemini, &cursor].map(|entry| {
+        let bearer = entry["headers"]["Authorization"].as_str().unwrap();
+        assert!(bearer.starts_with("Bearer cst_"), "{bearer}");
+        bearer["Bearer ".len()..].to_owned()
+    });
+    assert_ne!(tokens[0], tokens[1]);
+    for key in ["home/agent-token", "home/api-key"] {
+        assert!(!tokens.contains(&read(dir.path(), key).trim().to_owned()), "{key}");
+    }
+    assert_eq!((mode(".gemini/settings.json"), mode(".cursor/mcp.json")), (0o600, 0o600));
+    let states = async || {
+        let list = stdout(&run(dir.path(), ["token", "list", "-o", "json"]).await);
+        let list: Value = serde_json::from_str(&list).unwrap();
+        let token = |token: &Value| {
+            format!("{} {}", token["name"].as_str().unwrap(), token["state"].as_str().unwrap())
+        };
+        list["tokens"].as_array().unwrap().iter().map(token).collect::<Vec<_>>()
+    };
+    assert_eq!(states().await, ["cursor valid", "gemini valid"]);
+    let again = connect(dir.path(), &["gemini", "--http", "--yes"]).await;
+    assert!(again.contains("gemini: unchanged"), "{again}");
+    assert_eq!(entry(".gemini/settings.json"), gemini);
+    connect(dir.path(), &["--undo"]).await;
+    assert_eq!(states().await, ["cursor revoked", "gemini revoked"]);
+    assert_eq!(
+        (read(dir.path(), ".gemini/settings.json"), mode(".gemini/settings.json")),
+        ("{}".to_owned(), 0o644)
     );
     let output = run(dir.path(), ["connect", "claude-desktop", "--http", "--yes"]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn what_is_shown_hidden_is_stored_in_the_vault_and_references_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = json!({"mcpServers": {
+        "db": {"command": "db", "args": ["--password", "hunter2hunter2", "postgres://me:hunter3hunter3@h/x"]},
+        "docs": {"url": "https://docs.example/mcp?api_key=hunter4hunter4"},
+    }});
+    write(dir.path(), ".cursor/mcp.json", &format!("{client:#}\n"));
+    let shown = connect(dir.path(), &["cursor", "--import", "--replace", "--yes"]).await;
+    let config = read(dir.path(), "xdg-config/countersign/config.json");
+    for text in [&shown, &config] {
+        assert!(!text.contains("hunter"), "{text}");
+        for reference in ["${secret:DB_PASSWORD}", "${secret:DB_ARGUMENT}", "${secret:DOCS_URL}"] {
+            assert!(text.contains(reference), "{reference} in {text}");
+        }
+    }
+    let written: Vec<String> = config
+        .lines()
+        .filter(|line| line.contains("${secret:"))
+        .map(|line| format!("+ {line}"))
+        .collect();
+    for line in &written {
+        assert!(shown.contains(line), "shown as written: {line} in {shown}");
+    }
+    connect(dir.path(), &["--undo"]).await;
+    assert!(read(dir.path(), ".cursor/mcp.json").contains("hunter3hunter3"));
 }
 
 #[tokio::test]
@@ -333,9 +392,10 @@ async fn the_configs_of_mcpproxy_and_toolhive_are_imported() {
     let imported: Value =
         serde_json::from_str(&read(dir.path(), "xdg-config/countersign/config.json")).unwrap();
     let expected = json!({
-        "files": {"command": "npx", "args": ["-y", "files"]},
-        "docs": {"url": "https://docs.example/events", "enabled": false, "transport": "sse"},
-        "fetch": {"url": "http://127.0.0.1:4711/mcp"},
+        "files": {"command": "npx", "args": ["-y", "files"], "untrusted": true},
+        "docs": {"url": "https://docs.example/events", "enabled": false, "transport": "sse",
+            "untrusted": true},
+        "fetch": {"url": "http://127.0.0.1:4711/mcp", "untrusted": true},
     });
     assert_eq!(imported["mcpServers"], expected);
     let output =

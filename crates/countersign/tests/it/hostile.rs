@@ -2,6 +2,7 @@
 //! honest callers do not notice it.
 
 mod agent;
+mod client_settings;
 mod endurance;
 mod folder;
 mod neighbour;

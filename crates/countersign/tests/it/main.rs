@@ -14,6 +14,7 @@ mod cli;
 mod conformance;
 mod conformance_all;
 mod connect;
+mod connect_undo;
 mod contention;
 mod crash;
 mod discovery;

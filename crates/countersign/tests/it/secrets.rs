@@ -195,6 +195,38 @@ async fn planted_secrets_are_nowhere_but_encrypted() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn only_the_server_s_own_command_line_shows_a_secret_argument() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = json!([{"name": "echo", "annotations": {"readOnlyHint": true}}]);
+    let server = scripted(dir.path(), "n", &tools);
+    let note = r#"cat /proc/$PPID/cmdline /dev/null > "$0.above"; cat /proc/$$/cmdline > "$0.own"
+        env > "$0.env"; shift; exec "$@""#;
+    let server = json!({"command": "sh", "args": ["-c", note, dir.path().join("lines"),
+        "--pin=${secret:pin}", server["command"], server["args"][0]]});
+    config(dir.path(), &json!({"mcpServers": {"n": server}}));
+    set(dir.path(), "pin", PLANTED[1]).await;
+    let checked = testkit::program::run(dir.path(), ["config", "check", "--config", "config.json"]);
+    let checked = stdout(&checked.await);
+    assert!(checked.contains("a secret in an argument is visible to every user"), "{checked}");
+    let mut gate = Gate::open(dir).await;
+    gate.ready("n").await;
+    let text = |name: &str| std::fs::read_to_string(gate.dir.path().join(name)).unwrap();
+    assert!(text("lines.own").contains(PLANTED[1]), "the server was given it as an argument");
+    let above = text("lines.above");
+    assert!(above.contains("supervise"), "{above}");
+    assert_clean("the supervisor's command line", above.as_bytes());
+    assert!(
+        !text("lines.env").contains("COUNTERSIGN_ARGUMENT"),
+        "the server inherits none of them"
+    );
+    gate.end().await;
+    let add = ["upstream", "add", "n", "--", "x", "--token", "${secret:pin}"];
+    let added = stderr(&testkit::program::run(gate.dir.path(), add).await);
+    assert!(added.contains("a secret in an argument is visible to every user"), "{added}");
+}
+
 #[tokio::test]
 async fn a_server_that_repeats_its_secret_in_an_error_is_not_quoted() {
     let dir = tempfile::tempdir().unwrap();

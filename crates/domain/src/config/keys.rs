@@ -353,6 +353,11 @@ pub(super) static SERVER: Table = Table {
             Kind::Flag,
             "If true, its tools are listed as locked until a person approves the server.",
         ),
+        reconnect(
+            "untrusted",
+            Kind::Flag,
+            "If true, the server is not started before a person approves it, nor after a change until it is approved again. `connect --import` sets it for servers that somebody else may have defined.",
+        ),
         hot(
             "enabled_tools",
             Kind::Texts,

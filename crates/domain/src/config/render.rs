@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig,
-    StoreConfig, Telemetry, TokenAuth, ToolRules, Transport, secret,
+    ServerOrigin, StoreConfig, Telemetry, TokenAuth, ToolRules, Transport, secret,
 };
 use crate::duration::spell;
 use crate::tool::ToolName;
@@ -63,6 +63,7 @@ fn server(server: &ServerConfig) -> Value {
     members.extend([
         ("enabled".to_owned(), json!(server.enabled)),
         ("quarantined".to_owned(), json!(server.quarantined)),
+        ("untrusted".to_owned(), json!(server.origin == ServerOrigin::Found)),
         ("auto_approve".to_owned(), json!(server.auto_approve.name())),
         ("sharing".to_owned(), json!(server.sharing.name())),
         ("start".to_owned(), json!(server.start.name())),

@@ -11,6 +11,11 @@ use crate::ledger::redaction::Redactor;
 
 const HIDDEN: &str = "…";
 
+/// Warns of a secret among the arguments of a server.
+pub const VISIBLE_SECRET: &str = "a secret in an argument is visible to every user of this machine \
+                                  while the server runs ('ps'): hand it over in 'env' or in a file, \
+                                  if the server can read it there";
+
 /// Parts of names that mark values as secret.
 const SECRET_NAMES: &[&str] = &[
     "auth",
@@ -51,6 +56,14 @@ pub fn is_secret(name: &str, value: &str) -> bool {
 /// lose the `x`.
 pub fn args(args: &[ConfigTemplate]) -> Vec<String> {
     words(args.iter().map(ConfigTemplate::text))
+}
+
+/// Reports whether an argument holds a secret, literally or by a reference to the store.
+pub fn is_in_args(args: &[ConfigTemplate]) -> bool {
+    let is_secret = |(arg, shown): (&ConfigTemplate, &String)| {
+        arg.secrets().next().is_some() || arg.text() != shown
+    };
+    args.iter().zip(&self::args(args)).any(is_secret)
 }
 
 /// Returns the words of a command, safe to display in the same way.
@@ -178,6 +191,21 @@ mod tests {
             let templates: Vec<_> =
                 given.iter().map(|arg| ConfigTemplate::parse(arg).unwrap()).collect();
             assert_eq!(args(&templates), expect);
+        }
+    }
+
+    #[test]
+    fn a_secret_among_arguments_is_noticed() {
+        for (given, expect) in [
+            (vec!["-y", "--mode", "fast"], false),
+            (vec!["--token", "${env:TOKEN}"], false),
+            (vec!["--token", "${secret:TOKEN}"], true),
+            (vec!["--token=abc"], true),
+            (vec!["postgres://me:pw@db/x"], true),
+        ] {
+            let templates: Vec<_> =
+                given.iter().map(|arg| ConfigTemplate::parse(arg).unwrap()).collect();
+            assert_eq!(is_in_args(&templates), expect, "{given:?}");
         }
     }
 

@@ -40,7 +40,7 @@ pub struct ServerConfig {
 pub enum ServerOrigin {
     /// The user's own configuration.
     Own,
-    /// A file in the folder.
+    /// A file in the folder, or an entry of the user's own file that is `untrusted`.
     Found,
     /// Added at run time.
     Added,

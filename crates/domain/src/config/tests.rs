@@ -585,7 +585,8 @@ const FULL: &str = r#"{
   "mcpServers": {
     "a": {
       "command": "/bin/a", "args": ["--token", "t0p", "x"], "env": {"API_KEY": "t0p", "B": "c"},
-      "inherit_env": true, "cwd": "/tmp", "enabled": false, "quarantined": true, "enabled_tools": ["t"],
+      "inherit_env": true, "cwd": "/tmp", "enabled": false, "quarantined": true,
+      "untrusted": true, "enabled_tools": ["t"],
       "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
       "max_concurrent": 4,
       "pin": true,
@@ -630,7 +631,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             "a": {
                 "transport": "stdio", "command": "/bin/a", "args": ["--token", hidden, "x"],
                 "env": {"API_KEY": hidden, "B": "c"}, "inherit_env": true, "cwd": "/tmp", "enabled": false,
-                "quarantined": true, "enabled_tools": ["t"], "auto_approve": "new",
+                "quarantined": true, "untrusted": true, "enabled_tools": ["t"], "auto_approve": "new",
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
                 "max_concurrent": 4, "login": "shared",
                 "pin": true,
@@ -642,6 +643,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             "b": {
                 "transport": "sse", "url": "https://…@h/sse?key=…",
                 "headers": {"X-Api-Key": hidden}, "enabled": true, "quarantined": false,
+                "untrusted": false,
                 "disabled_tools": ["t"], "auto_approve": "none", "sharing": "auto",
                 "start": "eager", "pin": false, "login": "shared",
                 "oauth": {"client_id": "c", "client_secret": hidden,
@@ -651,7 +653,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             },
             "c": {
                 "transport": "http", "url": "https://h/mcp", "headers": {}, "enabled": true,
-                "quarantined": false, "disabled_tools": [], "auto_approve": "none",
+                "quarantined": false, "untrusted": false, "disabled_tools": [], "auto_approve": "none",
                 "sharing": "auto", "start": "eager", "pin": false, "login": "per_token",
                 "oauth": {"client_id": "c", "private_key": hidden, "scopes": [],
                     "grant": "authorization_code", "resource": true, "assume_pkce": false},

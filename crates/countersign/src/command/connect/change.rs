@@ -1,33 +1,116 @@
-//! Changes to files that belong to other programs: written whole or not at all, with a copy of what
-//! was there, and taken back byte for byte.
+//! Changes to files that belong to other programs, and the record of those that were made, with
+//! copies of the files before and after.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use domain::trust::{DifferenceLine, line_difference};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::client::Syntax;
+use super::edit::{self, EditFault, EntryEdit, Reversal};
+use super::settings_file::{Access, SettingsFile, failed, text_of};
 use crate::exit::Failure;
 
 /// Changes remembered for `--undo`; older ones are forgotten, their copies stay.
 const CHANGES_MAX: usize = 200;
 
-/// Settings files of clients are a few kilobytes; Claude Code's own can hold a history.
-const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The members of a file that are to change.
+#[derive(Clone, Debug)]
+pub(super) enum Edits {
+    Entries(Vec<EntryEdit>),
+    /// Items to add to lists.
+    Items(Map<String, Value>),
+}
 
-/// The text of a file before and after; `before` is `None` if there was no file.
+/// A file with what is to change in it, and its text before and after as far as it is known now.
 #[derive(Clone, Debug)]
 pub(super) struct FileChange {
     pub(super) file: PathBuf,
+    target: SettingsFile,
+    syntax: Syntax,
+    /// The member of the file that holds what changes.
+    section: &'static str,
+    pub(super) edits: Edits,
     pub(super) before: Option<String>,
     pub(super) after: String,
+    mode: Option<u32>,
+    pub(super) access: Access,
 }
 
 impl FileChange {
+    /// Reads a file in which nothing changes yet. If the folder may be somebody else's, links do not
+    /// lead out of it.
+    pub(super) fn of(
+        file: PathBuf,
+        within: Option<&Path>,
+        syntax: Syntax,
+        section: &'static str,
+    ) -> Result<FileChange, Failure> {
+        let target = SettingsFile::at(&file, within)?;
+        let (before, mode) = target.read()?.unzip();
+        let after = before.clone().unwrap_or_default();
+        let edits = Edits::Entries(Vec::new());
+        let access = Access::Kept;
+        Ok(FileChange { file, target, syntax, section, edits, before, after, mode, access })
+    }
+
+    /// Returns the entries of the file, as they are after the change.
+    pub(super) fn entries(&self) -> Result<Map<String, Value>, Failure> {
+        edit::servers(&self.after, self.syntax, self.section)
+            .map_err(|fault| unreadable(&self.file, &fault))
+    }
+
+    /// Returns the entries of another text of the file; none if it cannot be read.
+    pub(super) fn entries_of(&self, text: &str) -> Map<String, Value> {
+        edit::servers(text, self.syntax, self.section).unwrap_or_default()
+    }
+
+    /// Sets an entry, or removes it.
+    pub(super) fn set(&mut self, name: &str, to: Option<Value>) -> Result<(), Failure> {
+        let before = self.before.as_deref().unwrap_or_default();
+        let from = edit::servers(before, self.syntax, self.section);
+        let from = from.map_err(|fault| unreadable(&self.file, &fault))?.remove(name);
+        if let Edits::Entries(edits) = &mut self.edits {
+            edits.retain(|edit| edit.name != name);
+            edits.push(EntryEdit { name: name.to_owned(), from, to });
+        }
+        self.finish()
+    }
+
+    /// Adds items to lists, instead of changing entries.
+    pub(super) fn extend(&mut self, lists: Map<String, Value>) -> Result<(), Failure> {
+        self.edits = Edits::Items(lists);
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.after = self.applied(self.before.as_deref())?;
+        Ok(())
+    }
+
+    fn applied(&self, text: Option<&str>) -> Result<String, Failure> {
+        let text = text.unwrap_or_default();
+        let applied = match &self.edits {
+            // An empty text stays one if there is nothing to set.
+            Edits::Entries(edits) => edit::apply(text, self.syntax, self.section, edits),
+            Edits::Items(lists) => edit::extend_lists(text, self.section, lists),
+        };
+        applied.map_err(|fault| unreadable(&self.file, &fault))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.before.as_deref() == Some(&self.after)
+        let is_same = self.before.as_deref().unwrap_or_default() == self.after;
+        is_same && self.narrowed_from().is_none()
+    }
+
+    /// Returns the permissions that the change takes away from other users.
+    pub(super) fn narrowed_from(&self) -> Option<u32> {
+        self.mode.filter(|mode| self.access == Access::Private && mode & 0o077 != 0)
     }
 
     pub(super) fn difference(&self) -> Vec<DifferenceLine> {
@@ -35,18 +118,92 @@ impl FileChange {
     }
 }
 
-/// One change that was made, kept in `<home>/connections.json`.
+/// One change that was made, kept in `<home>/connections/changes.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct MadeChange {
+    /// The changes of one unit are taken back together or not at all.
+    #[serde(default)]
+    pub(super) unit: u64,
     pub(super) client: String,
     pub(super) file: PathBuf,
+    /// The file with its links resolved.
+    pub(super) target: PathBuf,
+    pub(super) syntax: Syntax,
+    pub(super) section: String,
     /// The copy of the file as it was; absent if there was none.
     pub(super) before: Option<PathBuf>,
     /// The copy of the file as it was written.
     pub(super) after: PathBuf,
-    /// Names of secrets that were stored for it.
+    /// The permissions that were taken away from other users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<u32>,
+    #[serde(flatten)]
+    pub(super) kept: KeptSecrets,
+}
+
+/// What was stored for a change besides the file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct KeptSecrets {
     #[serde(default)]
-    pub(super) secrets: Vec<String>,
+    pub(super) secrets: Vec<StoredSecret>,
+    /// The agent token that was issued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) token: Option<String>,
+}
+
+/// A secret by its name, with the time it was set: a later one is somebody else's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredSecret {
+    pub(super) name: String,
+    pub(super) set_at: Timestamp,
+}
+
+/// The file of a change as it was and as it was written.
+pub(super) struct ChangedTexts {
+    pub(super) before: Option<String>,
+    pub(super) after: String,
+}
+
+impl MadeChange {
+    pub(super) fn texts(&self) -> Result<ChangedTexts, Failure> {
+        let missing = |path: &Path| {
+            Failure::system(format!(
+                "the copy '{}' is missing: '{}' cannot be restored",
+                path.display(),
+                self.file.display()
+            ))
+        };
+        let read = |path: &PathBuf| text_of(path)?.ok_or_else(|| missing(path));
+        Ok(ChangedTexts {
+            before: self.before.as_ref().map(read).transpose()?,
+            after: read(&self.after)?,
+        })
+    }
+
+    /// Returns the present text without the change; the error says what stands in the way.
+    pub(super) fn reverted(
+        &self,
+        texts: &ChangedTexts,
+        now: Option<&str>,
+        loose: Option<&str>,
+    ) -> Result<Option<String>, String> {
+        let ChangedTexts { before, after } = texts;
+        let Some(now) = now else {
+            return if before.is_none() { Ok(None) } else { Err("it is gone".to_owned()) };
+        };
+        if now == after {
+            return Ok(before.clone());
+        }
+        let reversal = Reversal {
+            before: before.as_deref().unwrap_or_default(),
+            after,
+            syntax: self.syntax,
+            section: &self.section,
+            loose,
+        };
+        let text = reversal.apply(now).map_err(|EditFault(fault)| fault)?;
+        Ok(Some(text).filter(|text| before.is_some() || !edit::is_empty(text)))
+    }
 }
 
 /// The record of what was changed, in the home.
@@ -73,36 +230,66 @@ impl Journal {
         &self.changes
     }
 
-    /// Makes a change: the copies first, then the record, then the file.
-    pub(super) fn make(
-        &mut self,
-        client: &str,
-        change: &FileChange,
-        secrets: Vec<String>,
-    ) -> Result<(), Failure> {
-        let before = match &change.before {
-            Some(text) => Some(self.copy(client, "before", text)?),
-            None => None,
-        };
-        let after = self.copy(client, "after", &change.after)?;
-        let file = change.file.clone();
-        self.changes.push(MadeChange { client: client.to_owned(), file, before, after, secrets });
-        let surplus = self.changes.len().saturating_sub(CHANGES_MAX);
-        self.changes.drain(..surplus);
-        self.save()?;
-        replace(&change.file, change.before.as_deref(), Some(&change.after))
+    /// Returns the number of a unit that has no changes yet.
+    pub(super) fn next_unit(&self) -> u64 {
+        self.changes.iter().map(|change| change.unit + 1).max().unwrap_or_default()
     }
 
-    /// Puts another text in place of what a file has `now`, and forgets the change.
-    pub(super) fn restore(
+    /// Makes a change: the copies first, then the record, then the file. If the file has changed by
+    /// then, the change is made in the text that it has.
+    pub(super) fn make(
         &mut self,
-        index: usize,
-        now: Option<&str>,
-        restored: Option<&str>,
+        unit: u64,
+        client: &str,
+        change: &FileChange,
+        kept: KeptSecrets,
     ) -> Result<(), Failure> {
-        replace(&self.changes[index].file, now, restored)?;
-        self.changes.remove(index);
+        let index = self.changes.len();
+        let written = change.target.replace(change.access, &mut |now| {
+            let after = change.applied(now)?;
+            if now.unwrap_or_default() != after {
+                self.forget_copies(index);
+                self.changes.truncate(index);
+                let before = now.map(|now| self.copy(client, "before", now)).transpose()?;
+                let after = self.copy(client, "after", &after)?;
+                self.changes.push(MadeChange {
+                    unit,
+                    client: client.to_owned(),
+                    file: change.file.clone(),
+                    target: change.target.path().to_owned(),
+                    syntax: change.syntax,
+                    section: change.section.to_owned(),
+                    before,
+                    after,
+                    mode: change.narrowed_from(),
+                    kept: kept.clone(),
+                });
+                self.save()?;
+            }
+            Ok(Some(after).filter(|after| now.is_some() || !after.is_empty()))
+        });
+        if written.is_err() && self.changes.len() > index {
+            self.changes.truncate(index);
+            self.save()?;
+        }
+        let surplus = self.changes.len().saturating_sub(CHANGES_MAX);
+        self.changes.drain(..surplus);
+        written
+    }
+
+    /// Forgets the changes of a unit; their copies stay.
+    pub(super) fn forget(&mut self, unit: u64) -> Result<(), Failure> {
+        self.changes.retain(|change| change.unit != unit);
         self.save()
+    }
+
+    /// Removes the copies of a change that had to be made anew.
+    fn forget_copies(&self, index: usize) {
+        for change in &self.changes[index..] {
+            for copy in change.before.iter().chain([&change.after]) {
+                let _ = fs::remove_file(copy);
+            }
+        }
     }
 
     fn copy(&self, client: &str, moment: &str, text: &str) -> Result<PathBuf, Failure> {
@@ -126,71 +313,11 @@ impl Journal {
     fn save(&self) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&self.changes)
             .map_err(|error| Failure::system(format!("cannot write the record: {error}")))?;
-        let path = self.folder.join("changes.json");
-        write_whole(&path, &text, 0o600).map_err(|error| failed("write", &path, &error))
+        let record = SettingsFile::at(&self.folder.join("changes.json"), None)?;
+        record.replace(Access::Private, &mut |_| Ok(Some(text.clone())))
     }
 }
 
-/// Returns the text of a file; `None` if it does not exist.
-pub(super) fn text_of(path: &Path) -> Result<Option<String>, Failure> {
-    let text = match fs::metadata(path) {
-        Ok(about) if about.len() > FILE_BYTES_MAX => {
-            return Err(Failure::input(format!("'{}' is too large to edit", path.display())));
-        }
-        Ok(_) => fs::read(path),
-        Err(error) => Err(error),
-    };
-    match text {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
-            Failure::input(format!("'{}' is not UTF-8 and is left alone", path.display()))
-        }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("read", path, &error)),
-    }
-}
-
-/// Puts the new text in place if the file still has the old one. A link stays a link.
-fn replace(path: &Path, old: Option<&str>, new: Option<&str>) -> Result<(), Failure> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if text_of(&path)?.as_deref() != old {
-        return Err(Failure::call(format!(
-            "'{}' was changed just now by another program: nothing was written; try again",
-            path.display()
-        )));
-    }
-    let done = match new {
-        Some(text) => {
-            let mode = fs::metadata(&path).map_or(0o600, |about| about.mode() & 0o7777);
-            path.parent()
-                .map_or(Ok(()), fs::create_dir_all)
-                .and_then(|()| write_whole(&path, text, mode))
-        }
-        None => fs::remove_file(&path),
-    };
-    done.map_err(|error| failed("write", &path, &error))
-}
-
-fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".countersign-{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&beside)
-        .and_then(|mut file| {
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
-}
-
-fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::system(format!("cannot {verb} '{}': {error}", path.display()))
+pub(super) fn unreadable(file: &Path, EditFault(fault): &EditFault) -> Failure {
+    Failure::input(format!("'{}' is left alone: {fault}", file.display()))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The name of our entry in every client's file.
@@ -31,7 +32,8 @@ pub(crate) enum Scope {
 }
 
 /// The syntax of a client's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Syntax {
     /// JSON, in which comments and trailing commas are kept.
     Json,
@@ -155,6 +157,17 @@ impl Client {
             Client::Codex => "mcp_servers",
             Client::OpenCode => "mcp",
             Client::Zed => "context_servers",
+        }
+    }
+
+    /// Returns a reference to an environment variable, as the client writes it in the settings of a
+    /// folder; `None` if it reads none there.
+    pub(super) fn variable(self, name: &str) -> Option<String> {
+        match self {
+            Client::Claude | Client::Gemini => Some(format!("${{{name}}}")),
+            Client::Cursor | Client::VsCode => Some(format!("${{env:{name}}}")),
+            Client::OpenCode => Some(format!("{{env:{name}}}")),
+            Client::ClaudeDesktop | Client::Codex | Client::Windsurf | Client::Zed => None,
         }
     }
 

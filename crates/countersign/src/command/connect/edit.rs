@@ -1,12 +1,41 @@
 //! Changes to the text of a settings file that touch only the members named. Comments, order and
 //! everything else stay byte for byte.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
-use toml_edit::{DocumentMut, Item, Table};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::client::Syntax;
+
+/// The member of Claude Code's settings that holds lists of tools.
+pub(super) const PERMISSIONS: &str = "permissions";
+
+/// Stands for a text that is put in place of it.
+const PLACEHOLDER: &str = "countersign: put back here";
+
+/// The change of one entry.
+#[derive(Clone, Debug)]
+pub(super) struct EntryEdit {
+    pub(super) name: String,
+    /// The entry as it must be; `None` if there must be none.
+    pub(super) from: Option<Value>,
+    pub(super) to: Option<Value>,
+}
+
+/// A change that is to be taken back: the file before and after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reversal<'a> {
+    pub(super) before: &'a str,
+    pub(super) after: &'a str,
+    pub(super) syntax: Syntax,
+    /// The member that holds what was changed.
+    pub(super) section: &'a str,
+    /// An entry that is taken back even if it was edited since.
+    pub(super) loose: Option<&'a str>,
+}
 
 /// The reason that a file cannot be edited, with the position.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,13 +81,13 @@ pub(super) fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, Edi
     };
     match root {
         Some(Value::Object(members)) => Ok(members),
-        _ => Err(EditFault("the file is not an object".to_owned())),
+        _ => Err(EditFault("it is not an object".to_owned())),
     }
 }
 
 /// Returns the text with one entry of `container` set. The same text comes back if the entry is
 /// there already.
-pub(super) fn set(
+fn set(
     text: &str,
     syntax: Syntax,
     container: &str,
@@ -74,22 +103,51 @@ pub(super) fn set(
     }
 }
 
-/// Returns the text without one entry of `container`.
-pub(super) fn remove(
+/// Returns the text with the entries changed. An entry that is neither as it was nor as it should be
+/// is somebody else's change.
+pub(super) fn apply(
     text: &str,
     syntax: Syntax,
     container: &str,
-    name: &str,
+    edits: &[EntryEdit],
 ) -> Result<String, EditFault> {
+    let mut text = text.to_owned();
+    for EntryEdit { name, from, to } in edits {
+        let present = servers(&text, syntax, container)?.remove(name);
+        if present == *to {
+            continue;
+        }
+        if present != *from {
+            return Err(EditFault(format!("its entry '{name}' was changed just now")));
+        }
+        text = match to {
+            Some(value) => set(&text, syntax, container, (name, value))?,
+            None => remove(&text, syntax, container, name)?,
+        };
+    }
+    Ok(text)
+}
+
+/// Reports whether a file has no members and no comments.
+pub(super) fn is_empty(text: &str) -> bool {
+    text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '{' | '}')).count() == 0
+}
+
+/// Returns the text without one entry of `container`.
+fn remove(text: &str, syntax: Syntax, container: &str, name: &str) -> Result<String, EditFault> {
     if !servers(text, syntax, container)?.contains_key(name) {
         return Ok(text.to_owned());
     }
     match syntax {
         Syntax::Json => {
             let root = json_root(text)?;
-            let servers = json_object(&root)?.object_value(container);
-            if let Some(entry) = servers.and_then(|servers| servers.get(name)) {
-                entry.remove();
+            let object = json_object(&root)?;
+            let entry = object.object_value(container).and_then(|servers| servers.get(name));
+            match entry {
+                Some(entry) => entry.remove(),
+                None => remove_items(object.array_value(container), |item| {
+                    item.get("name").and_then(Value::as_str) == Some(name)
+                }),
             }
             Ok(root.to_string())
         }
@@ -125,6 +183,153 @@ pub(super) fn extend_lists(
     Ok(root.to_string())
 }
 
+impl Reversal<'_> {
+    /// Takes the change back in the present text, and keeps every other edit. An entry that was
+    /// changed or added again since stands in the way.
+    pub(super) fn apply(&self, now: &str) -> Result<String, EditFault> {
+        if self.section == PERMISSIONS {
+            return self.without_items(now);
+        }
+        let read = |text| servers(text, self.syntax, self.section);
+        let (before, after, present) = (read(self.before)?, read(self.after)?, read(now)?);
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let mut text = now.to_owned();
+        for name in names {
+            let (before, after, present) = (before.get(name), after.get(name), present.get(name));
+            if before == after || present == before {
+                continue;
+            }
+            if present != after && self.loose != Some(name) {
+                let since = if after.is_none() { "added again" } else { "changed" };
+                return Err(EditFault(format!("its entry '{name}' was {since} since")));
+            }
+            text = match before {
+                Some(_) => self.put_back(&text, name)?,
+                None => remove(&text, self.syntax, self.section, name)?,
+            };
+        }
+        self.without_section(text)
+    }
+
+    /// Puts an entry back as it was written, with its comments.
+    fn put_back(&self, text: &str, name: &str) -> Result<String, EditFault> {
+        match self.syntax {
+            Syntax::Json => self.put_back_json(text, name),
+            Syntax::Toml => self.put_back_toml(text, name),
+        }
+    }
+
+    fn put_back_json(&self, text: &str, name: &str) -> Result<String, EditFault> {
+        let impossible = || EditFault(format!("its entry '{name}' cannot be put back"));
+        let old = json_root(self.before)?;
+        let old = json_object(&old)?.object_value(self.section).and_then(|it| it.get(name));
+        let old = old.ok_or_else(impossible)?;
+        let written = old.value().ok_or_else(impossible)?.to_string();
+        let root = json_root(or_empty(text))?;
+        let servers = json_object(&root)?.object_value_or_create(self.section);
+        let servers = servers.ok_or_else(impossible)?;
+        let placeholder = CstInputValue::String(PLACEHOLDER.to_owned());
+        match servers.get(name) {
+            Some(entry) => entry.set_value(placeholder),
+            None => {
+                let index = old.property_index().min(servers.properties().len());
+                servers.insert(index, name, placeholder);
+            }
+        }
+        let (head, tail) = root
+            .to_string()
+            .split_once(&format!("\"{PLACEHOLDER}\""))
+            .map(|(head, tail)| (head.to_owned(), tail.to_owned()))
+            .ok_or_else(impossible)?;
+        Ok(format!("{head}{written}{tail}"))
+    }
+
+    fn put_back_toml(&self, text: &str, name: &str) -> Result<String, EditFault> {
+        let impossible = || EditFault(format!("its entry '{name}' cannot be put back"));
+        let mut old = toml_document(self.before)?;
+        let old = old.get_mut(self.section).and_then(Item::as_table_like_mut);
+        let mut old = old.and_then(|servers| servers.remove(name)).ok_or_else(impossible)?;
+        to_end(&mut old);
+        let mut root = toml_document(text)?;
+        toml_servers(&mut root, self.section)?.insert(name, old);
+        Ok(root.to_string())
+    }
+
+    /// Removes the section if the change had made it and nothing else is in it.
+    fn without_section(&self, text: String) -> Result<String, EditFault> {
+        if read(self.before, self.syntax)?.contains_key(self.section)
+            || !servers(&text, self.syntax, self.section)?.is_empty()
+        {
+            return Ok(text);
+        }
+        match self.syntax {
+            Syntax::Json => {
+                let root = json_root(or_empty(&text))?;
+                if let Some(section) = json_object(&root)?.get(self.section) {
+                    section.remove();
+                }
+                Ok(root.to_string())
+            }
+            Syntax::Toml => {
+                let mut root = toml_document(&text)?;
+                root.remove(self.section);
+                Ok(root.to_string())
+            }
+        }
+    }
+
+    /// Removes the items that the change added to lists.
+    fn without_items(&self, now: &str) -> Result<String, EditFault> {
+        let (before, after) = (lists(self.before)?, lists(self.after)?);
+        let root = json_root(or_empty(now))?;
+        let object = json_object(&root)?;
+        let Some(section) = object.object_value(PERMISSIONS) else { return Ok(now.to_owned()) };
+        for (name, items) in &after {
+            let old = before.get(name);
+            let is_added =
+                |item: &Value| items.contains(item) && !old.is_some_and(|old| old.contains(item));
+            remove_items(section.array_value(name), is_added);
+            if old.is_none()
+                && section.array_value(name).is_some_and(|list| list.elements().is_empty())
+                && let Some(list) = section.get(name)
+            {
+                list.remove();
+            }
+        }
+        if section.properties().is_empty()
+            && !read(self.before, Syntax::Json)?.contains_key(PERMISSIONS)
+            && let Some(section) = object.get(PERMISSIONS)
+        {
+            section.remove();
+        }
+        Ok(root.to_string())
+    }
+}
+
+/// Returns the lists of permissions, by name.
+fn lists(text: &str) -> Result<BTreeMap<String, Vec<Value>>, EditFault> {
+    let root = read(text, Syntax::Json)?;
+    let members = root.get(PERMISSIONS).and_then(Value::as_object).into_iter().flatten();
+    let list = |(name, items): (&String, &Value)| Some((name.clone(), items.as_array()?.clone()));
+    Ok(members.filter_map(list).collect())
+}
+
+fn remove_items(list: Option<CstArray>, is_wanted: impl Fn(&Value) -> bool) {
+    for item in list.iter().flat_map(CstArray::elements) {
+        if item.to_serde_value().is_some_and(|value| is_wanted(&value)) {
+            item.remove();
+        }
+    }
+}
+
+/// Moves a table and those within it behind all others of the file that it is put into.
+fn to_end(item: &mut Item) {
+    if let Item::Table(table) = item {
+        table.set_position(Some(isize::MAX));
+        table.iter_mut().for_each(|(_, item)| to_end(item));
+    }
+}
+
 fn set_json(text: &str, container: &str, name: &str, value: &Value) -> Result<String, EditFault> {
     let root = json_root(or_empty(text))?;
     let object = json_object(&root)?;
@@ -153,11 +358,12 @@ fn or_empty(text: &str) -> &str {
 }
 
 fn json_root(text: &str) -> Result<CstRootNode, EditFault> {
-    CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| EditFault(error.to_string()))
+    CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| EditFault(format!("it cannot be read: {error}")))
 }
 
 fn json_object(root: &CstRootNode) -> Result<CstObject, EditFault> {
-    root.object_value().ok_or_else(|| EditFault("the file is not an object".to_owned()))
+    root.object_value().ok_or_else(|| EditFault("it is not an object".to_owned()))
 }
 
 fn input(value: &Value) -> CstInputValue {
@@ -174,10 +380,11 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 fn toml_document(text: &str) -> Result<DocumentMut, EditFault> {
-    text.parse().map_err(|error: toml_edit::TomlError| EditFault(error.to_string()))
+    text.parse()
+        .map_err(|error: toml_edit::TomlError| EditFault(format!("it cannot be read: {error}")))
 }
 
-fn toml_members(table: &dyn toml_edit::TableLike) -> Map<String, Value> {
+fn toml_members(table: &dyn TableLike) -> Map<String, Value> {
     table.iter().map(|(name, item)| (name.to_owned(), toml_item(item))).collect()
 }
 
@@ -208,21 +415,26 @@ fn toml_value(value: &toml_edit::Value) -> Value {
 
 fn set_toml(text: &str, container: &str, name: &str, value: &Value) -> Result<String, EditFault> {
     let mut root = toml_document(text)?;
-    let servers = root.entry(container).or_insert_with(|| {
-        let mut table = Table::new();
-        // `[mcp_servers]` alone would say nothing.
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let servers = servers
-        .as_table_like_mut()
-        .ok_or_else(|| EditFault(format!("'{container}' is not a table")))?;
+    let servers = toml_servers(&mut root, container)?;
     let mut entry = Table::new();
     for (key, value) in value.as_object().into_iter().flatten() {
         entry.insert(key, Item::Value(toml_input(value)));
     }
     servers.insert(name, Item::Table(entry));
     Ok(root.to_string())
+}
+
+fn toml_servers<'a>(
+    root: &'a mut DocumentMut,
+    container: &str,
+) -> Result<&'a mut dyn TableLike, EditFault> {
+    let servers = root.entry(container).or_insert_with(|| {
+        let mut table = Table::new();
+        // `[mcp_servers]` alone would say nothing.
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    servers.as_table_like_mut().ok_or_else(|| EditFault(format!("'{container}' is not a table")))
 }
 
 fn toml_input(value: &Value) -> toml_edit::Value {
@@ -239,5 +451,141 @@ fn toml_input(value: &Value) -> toml_edit::Value {
             toml_edit::Value::InlineTable(table)
         }
         Value::Null => "".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Applies edits, lets somebody edit the result, and takes the edits back.
+    #[track_caller]
+    fn check(
+        syntax: Syntax,
+        before: &str,
+        meddle: &dyn Fn(&str) -> String,
+        expect: Result<&str, &str>,
+    ) {
+        let section = if syntax == Syntax::Toml { "mcp_servers" } else { "mcpServers" };
+        let ours = Some(json!({"command": "gate"}));
+        let mut edits = vec![EntryEdit { name: "countersign".to_owned(), from: None, to: ours }];
+        for (name, server) in servers(before, syntax, section).unwrap() {
+            edits.push(EntryEdit { name, from: Some(server), to: None });
+        }
+        let after = apply(before, syntax, section, &edits).unwrap();
+        assert_eq!(apply(&after, syntax, section, &edits).unwrap(), after, "it is done once");
+        let now = meddle(&after);
+        let reversal = Reversal { before, after: &after, syntax, section, loose: None };
+        let undone = reversal.apply(&now);
+        if let Ok(text) = &undone {
+            assert_eq!(reversal.apply(text).as_ref(), Ok(text), "it is undone once");
+        }
+        assert_eq!(
+            undone.as_deref().map_err(|EditFault(fault)| fault.as_str()),
+            expect,
+            "after the change: {after}"
+        );
+    }
+
+    const JSON: &str = r#"{
+  // all of mine
+  "mcpServers": {
+    "time": {
+      "command": "uvx", // a tool of uv
+      "args": ["mcp-server-time"]
+    },
+    "docs": {"url": "https://docs.example/mcp"}
+  },
+  "theme": "dark"
+}
+"#;
+
+    #[test]
+    fn entries_are_put_back_beside_later_edits() {
+        let edited = |text: &str| {
+            text.replace("\"dark\"", "\"light\", // nicer").replace(
+                "\"mcpServers\": {",
+                "\"mcpServers\": {\n    // new\n    \"git\": {\"command\": \"git\"},",
+            )
+        };
+        let expect = r#"{
+  // all of mine
+  "mcpServers": {
+    "time": {
+      "command": "uvx", // a tool of uv
+      "args": ["mcp-server-time"]
+    },
+    // new
+    "git": {"command": "git"},
+    "docs": {"url": "https://docs.example/mcp"}
+  },
+  "theme": "light", // nicer
+}
+"#;
+        check(Syntax::Json, JSON, &edited, Ok(expect));
+        let toml = "# mine\nmodel = 'x'\n\n# the time\n[mcp_servers.time]\ncommand = \"uvx\" # uv\n\n\
+                    [mcp_servers.time.env]\nTZ = \"UTC\"\n";
+        let edited = |text: &str| {
+            let text = text.replace("'x'", "'y' # larger");
+            format!("{text}\n[mcp_servers.git]\ncommand = \"git\"\n\n[tui]\nbig = true\n")
+        };
+        let expect = "# mine\nmodel = 'y' # larger\n\n[mcp_servers.git]\ncommand = \"git\"\n\n[tui]\n\
+                      big = true\n\n# the time\n[mcp_servers.time]\ncommand = \"uvx\" # uv\n\n\
+                      [mcp_servers.time.env]\nTZ = \"UTC\"\n";
+        check(Syntax::Toml, toml, &edited, Ok(expect));
+    }
+
+    #[test]
+    fn an_entry_that_somebody_touched_stops_the_undo() {
+        for (from, to, expect) in [
+            (
+                "\"mcpServers\": {",
+                "\"mcpServers\": {\n    \"time\": {\"command\": \"other\"},",
+                Err("its entry 'time' was added again since"),
+            ),
+            ("\"gate\"", "\"other\"", Err("its entry 'countersign' was changed since")),
+        ] {
+            check(Syntax::Json, JSON, &|text| text.replace(from, to), expect);
+        }
+        let broken = |_: &str| "{ \"mcpServers\": [".to_owned();
+        let after = apply(JSON, Syntax::Json, "mcpServers", &[]).unwrap();
+        let reversal = Reversal {
+            before: JSON,
+            after: &after,
+            syntax: Syntax::Json,
+            section: "mcpServers",
+            loose: None,
+        };
+        let EditFault(fault) = reversal.apply(&broken("")).unwrap_err();
+        assert!(fault.starts_with("it cannot be read: "), "{fault}");
+    }
+
+    #[test]
+    fn a_section_that_was_made_is_removed_again() {
+        let edited = |text: &str| text.replace("\"a\": 1", "\"a\": 2");
+        check(Syntax::Json, "{\n  \"a\": 1\n}\n", &edited, Ok("{\n  \"a\": 2\n}\n"));
+        check(Syntax::Toml, "a = 1\n", &|text| text.replace("a = 1", "a = 2"), Ok("a = 2\n"));
+    }
+
+    #[test]
+    fn a_change_meanwhile_is_not_overwritten() {
+        let from = Some(json!({"command": "uvx"}));
+        let edits = [EntryEdit { name: "time".to_owned(), from, to: None }];
+        let fault = apply(JSON, Syntax::Json, "mcpServers", &edits).unwrap_err();
+        assert_eq!(fault, EditFault("its entry 'time' was changed just now".to_owned()));
+    }
+
+    #[test]
+    fn items_of_lists_are_removed_beside_later_ones() {
+        let before = r#"{"permissions": {"allow": ["mine", "both"]}}"#;
+        let after = r#"{"permissions": {"allow": ["mine", "both", "ours"], "ask": ["x"]}}"#;
+        let now = r#"{"permissions": {"allow": ["mine", "both", "ours", "later"], "ask": ["x"]}}"#;
+        let syntax = Syntax::Json;
+        let reversal = Reversal { before, after, syntax, section: PERMISSIONS, loose: None };
+        let text = reversal.apply(now).unwrap();
+        let left: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(left, json!({"permissions": {"allow": ["mine", "both", "later"]}}));
     }
 }

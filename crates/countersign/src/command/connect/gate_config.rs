@@ -1,16 +1,16 @@
-//! The gate's own config, to which the servers of a client are added.
+//! The gate's own config, to which the servers of other programs are added.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::vault::{Secret, Space, Vault, VaultError};
 
-use super::change::{FileChange, Journal, text_of};
+use super::change::{FileChange, StoredSecret, unreadable};
 use super::client::{ENTRY, Syntax};
-use super::import::{self, ImportedServer};
-use super::{ClientPlan, ConnectedClient, edit, is_agreed, shown, unreadable};
-use crate::cli::{Connect, Format};
+use super::edit;
+use super::import::{self, ImportedServer, Reference};
+use super::settings_file::text_of;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;
@@ -21,137 +21,204 @@ const CONTAINER: &str = "mcpServers";
 /// The members under which programs keep their servers.
 const CONTAINERS: &[&str] = &["mcpServers", "mcp_servers", "servers", "context_servers", "mcp"];
 
+/// The source of an import, and how far it is trusted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    /// The name of the client, which is appended to a name that is taken.
+    pub(super) name: &'a str,
+    /// Somebody else may have written the file: its servers wait for approval, and its references
+    /// to variables are not the user's own.
+    pub(super) is_untrusted: bool,
+    /// References that the user named.
+    pub(super) allowed: &'a [Reference],
+}
+
 /// Our config with what is to be added.
 pub(super) struct GateConfig {
-    file: PathBuf,
-    before: Option<String>,
-    text: String,
-    secrets: BTreeMap<String, String>,
+    pub(super) change: FileChange,
+    /// New secrets, by name.
+    pub(super) secrets: BTreeMap<String, String>,
+    vault: Vault,
 }
 
 impl GateConfig {
     pub(super) fn read(home: &Home) -> Result<GateConfig, Failure> {
         let file = home.config_files().first().cloned();
         let file = file.ok_or_else(|| Failure::system("no home directory: set HOME"))?;
-        let before = text_of(&file)?;
-        let text = before.clone().unwrap_or_default();
-        Ok(GateConfig { file, before, text, secrets: BTreeMap::new() })
+        let change = FileChange::of(file, None, Syntax::Json, CONTAINER)?;
+        let vault = Vault::of_home(home.path());
+        Ok(GateConfig { change, secrets: BTreeMap::new(), vault })
     }
 
     /// Adds the other servers of a client; with `is_moving`, takes them out of its file.
-    pub(super) fn import(&mut self, plan: &mut ClientPlan, is_moving: bool) -> Result<(), Failure> {
-        let client = plan.client;
-        let Some(change) = plan.changes.first_mut() else { return Ok(()) };
-        let foreign = edit::servers(&change.after, client.syntax(), client.container())
-            .map_err(|fault| unreadable(&change.file, &fault))?;
-        for (name, entry) in foreign.iter().filter(|(name, _)| *name != ENTRY) {
-            if !self.add(name, &client.name(), entry)? || !is_moving {
-                continue;
+    pub(super) fn import(
+        &mut self,
+        client: &mut FileChange,
+        origin: Origin<'_>,
+        is_moving: bool,
+    ) -> Result<(), Failure> {
+        for (name, entry) in client.entries()?.iter().filter(|(name, _)| *name != ENTRY) {
+            if self.add(name, origin, entry)? && is_moving {
+                client.set(name, None)?;
             }
-            change.after = edit::remove(&change.after, client.syntax(), client.container(), name)
-                .map_err(|fault| unreadable(&change.file, &fault))?;
         }
-        Ok(())
+        self.check()
     }
 
     /// Adds the servers in a file of another program.
-    pub(super) fn import_file(&mut self, file: &Path) -> Result<(), Failure> {
-        let text = text_of(file)?.ok_or_else(|| {
-            Failure::input(format!("NOT_FOUND: there is no '{}'", file.display()))
-        })?;
-        let is_toml = file.extension().is_some_and(|extension| extension == "toml");
-        let syntax = if is_toml { Syntax::Toml } else { Syntax::Json };
-        let fault = |fault| unreadable(file, &fault);
-        let root = edit::read(&text, syntax).map_err(fault)?;
-        let mut found = Map::new();
-        for container in CONTAINERS.iter().filter(|container| root.contains_key(**container)) {
-            found.extend(edit::servers(&text, syntax, container).map_err(fault)?);
+    pub(super) fn import_file(&mut self, file: &Path, origin: Origin<'_>) -> Result<(), Failure> {
+        for (name, entry) in &servers(file)? {
+            self.add(name, origin, entry)?;
         }
-        if let Some((name, entry)) = toolhive(&root) {
-            found.insert(name, entry);
-        }
-        if found.is_empty() {
-            return Err(Failure::input(format!(
-                "NOT_FOUND: '{}' names no servers: none of {} is in it",
-                file.display(),
-                CONTAINERS.join(", ")
-            )));
-        }
-        for (name, entry) in &found {
-            self.add(name, "imported", entry)?;
-        }
-        Ok(())
+        self.check()
     }
 
     /// Adds one server, unless the same one is there. Reports whether the gate has it now.
-    fn add(&mut self, name: &str, origin: &str, foreign: &Value) -> Result<bool, Failure> {
-        let Some(server) = import::server(name, foreign) else {
+    fn add(&mut self, name: &str, origin: Origin<'_>, foreign: &Value) -> Result<bool, Failure> {
+        let mut new = BTreeMap::new();
+        let mut fault = None;
+        let mut keep = |wanted: &str, value: &str| match self.free_name(&new, wanted, value) {
+            Ok(name) => {
+                new.insert(name.clone(), value.to_owned());
+                name
+            }
+            Err(error) => {
+                fault = Some(vault_failure(error));
+                wanted.to_owned()
+            }
+        };
+        let server = import::server(name, foreign, &mut keep);
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let Some(ImportedServer { mut entry, references, notes, fault }) = server else {
             output::note(&format!("server '{name}' names neither a program nor an address"));
             return Ok(false);
         };
-        let ImportedServer { entry, secrets, notes } = server;
+        if let Some(reason) = fault.or_else(|| unnamed(&references, origin)) {
+            output::note(&format!("server '{name}' was left out: {reason}"));
+            return Ok(false);
+        }
         for note in notes {
             output::note(&format!("server '{name}': {note}"));
         }
+        if origin.is_untrusted {
+            entry.insert("untrusted".to_owned(), json!(true));
+        }
         let entry = Value::Object(entry);
-        let fault = |fault| unreadable(&self.file, &fault);
-        let present = edit::servers(&self.text, Syntax::Json, CONTAINER).map_err(fault)?;
+        let present = self.change.entries()?;
         let name = match present.get(name) {
             Some(same) if *same == entry => return Ok(true),
-            Some(_) => format!("{name}-{origin}"),
+            Some(_) => format!("{name}-{}", origin.name),
             None => name.to_owned(),
         };
-        if present.get(&name) != Some(&entry) {
-            self.text = edit::set(&self.text, Syntax::Json, CONTAINER, (&name, &entry))
-                .map_err(|fault| unreadable(&self.file, &fault))?;
-            self.secrets.extend(secrets);
+        match present.get(&name) {
+            Some(same) if *same == entry => Ok(true),
+            Some(_) => {
+                output::note(&format!(
+                    "server '{name}' was left out: the config of the gate has another one of that \
+                     name"
+                ));
+                Ok(false)
+            }
+            None => {
+                self.change.set(&name, Some(entry))?;
+                self.secrets.extend(new);
+                Ok(true)
+            }
         }
-        Ok(true)
     }
 
-    /// Shows the change, asks, stores the secrets and writes the file.
-    pub(super) async fn settle(
-        self,
-        journal: &mut Journal,
-        home: &Home,
-        args: &Connect,
-    ) -> Result<ConnectedClient, Failure> {
-        let change = FileChange { file: self.file, before: self.before, after: self.text };
-        let mut done = ConnectedClient {
-            client: ENTRY.to_owned(),
-            status: "unchanged",
-            files: vec![change.file.clone()],
-            difference: vec![],
-            reason: None,
-        };
-        if change.is_empty() || change.after.is_empty() {
-            return Ok(done);
+    /// Returns a name like the wanted one under which no other value is stored.
+    fn free_name(
+        &self,
+        new: &BTreeMap<String, String>,
+        wanted: &str,
+        value: &str,
+    ) -> Result<String, VaultError> {
+        let stored = self.vault.names(Space::Secret)?;
+        let numbered = (2..).map(|number| format!("{wanted}_{number}"));
+        for name in std::iter::once(wanted.to_owned()).chain(numbered) {
+            let known = match self.secrets.get(&name).or_else(|| new.get(&name)) {
+                Some(known) => known == value,
+                None if stored.iter().any(|known| known.name == name) => {
+                    let known = self.vault.get(Space::Secret, &name)?;
+                    known.is_none_or(|known| known.expose() == value)
+                }
+                None => true,
+            };
+            if known {
+                return Ok(name);
+            }
         }
-        check(&change)?;
-        done.difference = shown(&change);
-        if args.output == Format::Table {
-            output::line(&done.difference.join("\n"))?;
+        unreachable!("the numbers do not end")
+    }
+
+    /// Refuses a result that the gate would not start with.
+    fn check(&self) -> Result<(), Failure> {
+        if self.change.after.is_empty() {
+            return Ok(());
         }
-        if args.dry_run {
-            done.status = "would change";
-            return Ok(done);
+        let read = domain::config::parse(&self.change.after);
+        read.map(|_| ()).map_err(|faults| {
+            Failure::config(format!("the imported servers do not make a valid config: {faults}"))
+        })
+    }
+
+    /// Stores the new secrets. What is stored already under its name is not the import's.
+    pub(super) fn keep_secrets(&self) -> Result<Vec<StoredSecret>, Failure> {
+        let before = names(&self.vault)?;
+        let is_new = |name: &&String| !before.iter().any(|known| known.name == **name);
+        for name in self.secrets.keys().filter(is_new) {
+            let value = Secret::new(self.secrets[name].clone());
+            self.vault.set(Space::Secret, name, &value).map_err(vault_failure)?;
         }
-        if !args.yes && !is_agreed("add these servers to the gate?").await? {
-            return Err(Failure::input("nothing was changed"));
-        }
-        let names = keep(home, &self.secrets)?;
-        journal.make(&done.client, &change, names)?;
-        done.status = "imported";
-        Ok(done)
+        let mut now = names(&self.vault)?;
+        now.retain(|known| self.secrets.contains_key(&known.name) && is_new(&&known.name));
+        Ok(now)
     }
 }
 
-/// Refuses a result that the gate would not start with.
-fn check(change: &FileChange) -> Result<(), Failure> {
-    let read = domain::config::parse(&change.after);
-    read.map(|_| ()).map_err(|faults| {
-        Failure::config(format!("the imported servers do not make a valid config: {faults}"))
+/// Returns why a server is not imported: it refers to values that the user did not hand over.
+fn unnamed(references: &BTreeSet<Reference>, origin: Origin<'_>) -> Option<String> {
+    let is_unnamed = |reference: &&Reference| {
+        let is_own = matches!(reference, Reference::Variable(_)) && !origin.is_untrusted;
+        !is_own && !origin.allowed.contains(reference)
+    };
+    let unnamed: Vec<&Reference> = references.iter().filter(is_unnamed).collect();
+    let flags = unnamed.iter().map(|reference| format!("--allow-reference {reference}"));
+    let flags: Vec<String> = flags.collect();
+    (!unnamed.is_empty()).then(|| {
+        format!(
+            "it would get values of yours that its author chose; to hand them over, pass {}",
+            flags.join(" ")
+        )
     })
+}
+
+/// Reads the servers in a file of another program.
+fn servers(file: &Path) -> Result<Map<String, Value>, Failure> {
+    let text = text_of(file)?
+        .ok_or_else(|| Failure::input(format!("NOT_FOUND: there is no '{}'", file.display())))?;
+    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    let syntax = if is_toml { Syntax::Toml } else { Syntax::Json };
+    let fault = |fault| unreadable(file, &fault);
+    let root = edit::read(&text, syntax).map_err(fault)?;
+    let mut found = Map::new();
+    for container in CONTAINERS.iter().filter(|container| root.contains_key(**container)) {
+        found.extend(edit::servers(&text, syntax, container).map_err(fault)?);
+    }
+    if let Some((name, entry)) = toolhive(&root) {
+        found.insert(name, entry);
+    }
+    if found.is_empty() {
+        return Err(Failure::input(format!(
+            "NOT_FOUND: '{}' names no servers: none of {} is in it",
+            file.display(),
+            CONTAINERS.join(", ")
+        )));
+    }
+    Ok(found)
 }
 
 /// Reads the run configuration of a ToolHive server, which is reached through ToolHive's own proxy.
@@ -165,38 +232,46 @@ fn toolhive(root: &Map<String, Value>) -> Option<(String, Value)> {
     let is_sse = text("transport") == Some("sse") || text("proxy_mode") == Some("sse");
     let path = if is_sse { "sse" } else { "mcp" };
     let host = text("host").unwrap_or("127.0.0.1");
-    Some((name.to_owned(), serde_json::json!({"url": format!("http://{host}:{port}/{path}")})))
+    Some((name.to_owned(), json!({"url": format!("http://{host}:{port}/{path}")})))
 }
 
-/// Stores the secrets of imported servers, and returns their names. One that has another value
-/// already is not overwritten.
-fn keep(home: &Home, secrets: &BTreeMap<String, String>) -> Result<Vec<String>, Failure> {
-    let vault = Vault::of_home(home.path());
-    let mut added = Vec::new();
-    for (name, value) in secrets {
-        match vault.get(Space::Secret, name).map_err(vault_failure)? {
-            Some(present) if present.expose() == value => continue,
-            Some(_) => {
-                return Err(Failure::input(format!(
-                    "the secret '{name}' exists with another value: remove it with 'countersign \
-                     secret remove {name}', or rename the variable in the client's settings"
-                )));
-            }
-            None => {}
-        }
-        vault.set(Space::Secret, name, &Secret::new(value.clone())).map_err(vault_failure)?;
-        added.push(name.clone());
+/// Returns the secrets that stand in the servers of a text, to hide them where it is shown.
+pub(super) fn secrets_in(servers: &Map<String, Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, entry) in servers {
+        import::server(name, entry, &mut |name, value| {
+            found.push(value.to_owned());
+            name.to_owned()
+        });
     }
-    Ok(added)
+    found
 }
 
-/// Removes the secrets that were stored for a change.
-pub(super) fn forget(home: &Home, names: &[String]) -> Result<(), Failure> {
+/// Removes secrets that were stored for a change, unless they were set anew since or the config
+/// still names them.
+pub(super) fn forget(home: &Home, secrets: &[StoredSecret]) -> Result<(), Failure> {
     let vault = Vault::of_home(home.path());
-    for name in names {
-        vault.remove(Space::Secret, name).map_err(vault_failure)?;
+    let config = home.config_files().first().map(|file| text_of(file)).transpose()?.flatten();
+    let is_named = |name: &str| {
+        let reference = format!("${{secret:{name}}}");
+        config.as_ref().is_some_and(|config| config.contains(&reference))
+    };
+    let now = names(&vault)?;
+    for StoredSecret { name, set_at } in secrets {
+        let is_same = |known: &StoredSecret| known.name == *name && known.set_at == *set_at;
+        if !now.iter().any(is_same) || is_named(name) {
+            output::note(&format!("the secret '{name}' is in use or was set anew: it stays"));
+        } else {
+            vault.remove(Space::Secret, name).map_err(vault_failure)?;
+        }
     }
     Ok(())
+}
+
+fn names(vault: &Vault) -> Result<Vec<StoredSecret>, Failure> {
+    let names = vault.names(Space::Secret).map_err(vault_failure)?;
+    let stored = names.into_iter();
+    Ok(stored.map(|known| StoredSecret { name: known.name, set_at: known.set_at }).collect())
 }
 
 fn vault_failure(error: VaultError) -> Failure {

@@ -1,18 +1,58 @@
 //! Turns the server entries of other programs into ours.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
 
-use domain::config::is_secret;
+use domain::config::{ConfigTemplate, VISIBLE_SECRET};
 use serde_json::{Map, Value, json};
+
+use super::preview::{are_hidden, is_hidden};
 
 /// A server of another program, as our config has it.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ImportedServer {
     pub(super) entry: Map<String, Value>,
-    /// Values that the entry only names, as `${secret:NAME}`.
-    pub(super) secrets: BTreeMap<String, String>,
+    /// What the other program's entry refers to.
+    pub(super) references: BTreeSet<Reference>,
     /// Remarks on members that could not be taken over.
     pub(super) notes: Vec<String>,
+    /// The reason that our config cannot have it.
+    pub(super) fault: Option<String>,
+}
+
+/// A value that the gate would put into an entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reference {
+    /// An environment variable of the gate.
+    Variable(String),
+    /// A secret of the gate's store.
+    Secret(String),
+}
+
+/// Stores a secret under a name like the given one, and returns the name.
+pub(super) type Keeper<'a> = dyn FnMut(&str, &str) -> String + 'a;
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reference::Variable(name) => write!(f, "env:{name}"),
+            Reference::Secret(name) => write!(f, "secret:{name}"),
+        }
+    }
+}
+
+impl FromStr for Reference {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Reference, String> {
+        match text.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Ok(Reference::Variable(name.to_owned())),
+            Some(("secret", name)) if !name.is_empty() => Ok(Reference::Secret(name.to_owned())),
+            Some(_) | None => Err("expected env:NAME or secret:NAME".to_owned()),
+        }
+    }
 }
 
 /// Members that mean the same to us, by the names that programs give them.
@@ -60,8 +100,11 @@ const IGNORED: &[&str] = &[
     "version",
 ];
 
-/// Reads one entry. `None` if it is our own, or names neither a program nor an address.
-pub(super) fn server(name: &str, foreign: &Value) -> Option<ImportedServer> {
+/// The longest name made for a secret; a number may follow.
+const NAME_CHARS_MAX: usize = 90;
+
+/// Reads one entry. `None` if it names neither a program nor an address.
+pub(super) fn server(name: &str, foreign: &Value, keep: &mut Keeper<'_>) -> Option<ImportedServer> {
     let foreign = foreign.as_object()?;
     let mut server = ImportedServer::default();
     for (key, value) in foreign {
@@ -81,7 +124,8 @@ pub(super) fn server(name: &str, foreign: &Value) -> Option<ImportedServer> {
         server.entry.remove("enabled");
     }
     server.translate_variables();
-    server.move_secrets(name);
+    server.find_references();
+    server.move_secrets(name, keep);
     Some(server)
 }
 
@@ -162,55 +206,143 @@ impl ImportedServer {
         self.entry.values_mut().for_each(|value| each_text(value, &mut each));
     }
 
-    /// Takes out values that look secret, of variables, headers and arguments.
-    fn move_secrets(&mut self, server: &str) {
-        let ImportedServer { entry, secrets, .. } = self;
+    /// Finds what the entry refers to, now that references are in our form.
+    fn find_references(&mut self) {
+        let ImportedServer { entry, references, fault, .. } = self;
+        let mut each = |text: &mut String| match ConfigTemplate::parse(text) {
+            Ok(template) => {
+                let variables = template.variables().map(str::to_owned).map(Reference::Variable);
+                let secrets = template.secrets().map(str::to_owned).map(Reference::Secret);
+                references.extend(variables.chain(secrets));
+            }
+            Err(malformed) => *fault = Some(malformed.to_string()),
+        };
+        entry.values_mut().for_each(|value| each_text(value, &mut each));
+    }
+
+    /// Moves what a person would not be shown out of variables, headers, arguments and the address.
+    fn move_secrets(&mut self, server: &str, keep: &mut Keeper<'_>) {
         for section in ["env", "headers"] {
-            let values = entry.get_mut(section).and_then(Value::as_object_mut);
+            let values = self.entry.get_mut(section).and_then(Value::as_object_mut);
             for (name, value) in values.into_iter().flatten() {
-                let Value::String(text) = value else { continue };
-                if is_secret(name, text) {
-                    let (scheme, token) = match text.split_once(' ') {
-                        Some((scheme, token)) if section == "headers" => {
-                            (format!("{scheme} "), token)
-                        }
-                        _ => (String::new(), text.as_str()),
-                    };
-                    let reference = keep(secrets, server, name, token);
-                    *text = format!("{scheme}{reference}");
+                if let Value::String(text) = value {
+                    move_out(text, name, &secret_name(server, name), keep);
                 }
             }
         }
-        let args = entry.get_mut("args").and_then(Value::as_array_mut);
-        let mut flag = String::new();
-        for arg in args.into_iter().flatten() {
-            let Value::String(text) = arg else { continue };
-            let (name, value) = match text.split_once('=') {
-                Some((name, value)) if name.starts_with('-') => (name.to_owned(), value.to_owned()),
-                _ => (flag.clone(), text.clone()),
-            };
-            flag = if text.starts_with('-') { text.clone() } else { String::new() };
-            if !value.starts_with('-') && !name.is_empty() && is_secret(&name, &value) {
-                let reference = keep(secrets, server, name.trim_start_matches('-'), &value);
-                *text = text.replace(&value, &reference);
+        if let Some(Value::String(url)) = self.entry.get_mut("url") {
+            move_out(url, "url", &secret_name(server, "url"), keep);
+        }
+        if self.move_arguments(server, keep) {
+            self.notes.push(VISIBLE_SECRET.to_owned());
+        }
+        for name in ["command", "cwd"] {
+            let text = self.entry.get(name).and_then(Value::as_str);
+            if text.is_some_and(|text| is_hidden(name, text)) {
+                self.fault = Some(format!("'{name}' seems to hold a secret: put that in 'env'"));
             }
         }
     }
+
+    /// Reports whether an argument was moved.
+    fn move_arguments(&mut self, server: &str, keep: &mut Keeper<'_>) -> bool {
+        let command = self.entry.get("command").cloned().unwrap_or_default();
+        let Some(args) = self.entry.get_mut("args").and_then(Value::as_array_mut) else {
+            return false;
+        };
+        let beside = are_hidden(&command, args);
+        let mut flag = String::new();
+        let mut is_any = false;
+        for (arg, is_hidden_beside) in args.iter_mut().zip(beside) {
+            let Value::String(text) = arg else { continue };
+            let before = text.clone();
+            let is_flag = text.starts_with('-');
+            let name = if flag.is_empty() { assigned_name(text) } else { flag.clone() };
+            let name = secret_name(server, name.trim_start_matches('-'));
+            move_out(text, if is_flag { "" } else { &flag }, &name, keep);
+            if is_hidden_beside && *text == before {
+                *text = format!("${{secret:{}}}", keep(&name, text));
+            }
+            is_any |= *text != before;
+            let takes_value = is_flag && !before.contains('=');
+            flag = if takes_value { before } else { String::new() };
+        }
+        is_any
+    }
 }
 
-/// Keeps a value under a name made of the server's and its own, and returns the reference to it.
-fn keep(secrets: &mut BTreeMap<String, String>, server: &str, name: &str, value: &str) -> String {
-    let joined = if name.to_lowercase().contains(&server.to_lowercase()) {
-        name.to_owned()
+/// Puts references in place of the secrets in a value that would not be shown in full.
+fn move_out(text: &mut String, label: &str, name: &str, keep: &mut Keeper<'_>) {
+    if !is_hidden(label, text) {
+        return;
+    }
+    // Where the parts do not have all of it, the whole is the secret.
+    let without = replaced(text, &mut |_| "_".to_owned());
+    *text = if is_hidden(label, &without) {
+        format!("${{secret:{}}}", keep(name, text))
     } else {
-        format!("{server}_{name}")
+        replaced(text, &mut |value| keep(name, value))
+    };
+}
+
+/// Replaces the parts of a value by references to the names under which they are kept.
+fn replaced(text: &str, keep: &mut dyn FnMut(&str) -> String) -> String {
+    let mut replaced = text.to_owned();
+    for part in parts(text).into_iter().rev() {
+        let stored = format!("${{secret:{}}}", keep(&text[part.clone()]));
+        replaced.replace_range(part, &stored);
+    }
+    replaced
+}
+
+/// Returns the parts of a value that usually are the secret in it: the user part of an address, the
+/// values of its query, and what follows a name or a scheme.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    if let Some(start) = text.find("://").map(|at| at + 3) {
+        let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |at| start + at);
+        let user = text[start..end].rfind('@').map(|at| start..start + at);
+        let query = text.find('?').map_or(text.len(), |at| at + 1);
+        let mut parts: Vec<Range<usize>> = user.into_iter().collect();
+        let mut at = query;
+        for pair in text[query..].split('&') {
+            if let Some((name, value)) = pair.split_once('=')
+                && is_hidden(name, value)
+            {
+                parts.push(at + name.len() + 1..at + pair.len());
+            }
+            at += pair.len() + 1;
+        }
+        return parts;
+    }
+    let assigned = text.find(['=', ':']).map_or(0, |at| at + 1);
+    let assigned = if assigned_name(text).is_empty() { 0 } else { assigned };
+    let start = text.len() - text[assigned..].trim_start().len();
+    let value = &text[start..];
+    let scheme = ["Bearer ", "Basic ", "Token ", "bearer ", "basic ", "token "];
+    let scheme = scheme.iter().find(|scheme| value.starts_with(**scheme));
+    let start = start + scheme.map_or(0, |scheme| scheme.len());
+    std::iter::once(start..text.len()).collect()
+}
+
+/// Returns the name in `--name=value` or `Name: value`; empty if there is none.
+fn assigned_name(text: &str) -> String {
+    let name = text.split(['=', ':']).next().filter(|name| name.len() < text.len());
+    let name = name.filter(|_| !text.contains("://"));
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.filter(|name| name.chars().all(is_fit)).unwrap_or_default().to_owned()
+}
+
+/// Returns a name made of the server's and the value's own.
+fn secret_name(server: &str, name: &str) -> String {
+    let joined = match name {
+        "" => format!("{server}_argument"),
+        name if name.to_lowercase().contains(&server.to_lowercase()) => name.to_owned(),
+        name => format!("{server}_{name}"),
     };
     let fitting = |character: char| {
         if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' }
     };
-    let key: String = joined.chars().map(fitting).collect();
-    secrets.insert(key.clone(), value.to_owned());
-    format!("${{secret:{key}}}")
+    joined.chars().map(fitting).take(NAME_CHARS_MAX).collect()
 }
 
 fn each_text(value: &mut Value, each: &mut impl FnMut(&mut String)) {
@@ -276,15 +408,29 @@ fn reference(inner: &str, is_dollar: bool, notes: &mut Vec<String>) -> Option<St
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    /// Reads an entry, and returns what was kept of it.
+    fn imported(foreign: &Value) -> (ImportedServer, BTreeMap<String, String>) {
+        let mut kept = BTreeMap::new();
+        let mut keep = |name: &str, value: &str| {
+            kept.insert(name.to_owned(), value.to_owned());
+            name.to_owned()
+        };
+        let server = server("github", foreign, &mut keep).expect("a server");
+        (server, kept)
+    }
 
     #[track_caller]
     fn check(foreign: Value, ours: Value, secrets: &[(&str, &str)], notes: usize) {
-        let server = server("github", &foreign).expect("a server");
+        let (server, kept) = imported(&foreign);
         assert_eq!(Value::Object(server.entry), ours);
         let secrets = secrets.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        assert_eq!(server.secrets, secrets.collect());
+        assert_eq!(kept, secrets.collect());
         assert_eq!(server.notes.len(), notes, "{:?}", server.notes);
+        assert_eq!(server.fault, None);
     }
 
     #[test]
@@ -311,7 +457,7 @@ mod tests {
             json!({"command": "npx", "args": ["x", "--token", "${secret:GITHUB_TOKEN}"],
                 "env": {"A": "${env:HOST}"}}),
             &[("GITHUB_TOKEN", token)],
-            0,
+            1,
         );
         check(
             json!({"url": "https://x/mcp", "bearer_token_env_var": "GH", "startup_timeout_sec": 5}),
@@ -339,6 +485,82 @@ mod tests {
             &[],
             4,
         );
-        assert_eq!(server("x", &json!({"enabled": true})), None);
+        let none = server("x", &json!({"enabled": true}), &mut |name, _| name.to_owned());
+        assert_eq!(none, None);
+    }
+    #[test]
+    fn secrets_in_arguments_and_addresses_are_kept_where_they_stand() {
+        for (args, ours, secret) in [
+            (
+                json!(["--header", "Authorization: Bearer hunter2hunter2"]),
+                json!(["--header", "Authorization: Bearer ${secret:GITHUB_HEADER}"]),
+                ("GITHUB_HEADER", "hunter2hunter2"),
+            ),
+            (
+                json!(["--password=hunter2hunter2", "x"]),
+                json!(["--password=${secret:GITHUB_PASSWORD}", "x"]),
+                ("GITHUB_PASSWORD", "hunter2hunter2"),
+            ),
+            (
+                json!(["postgres://me:hunter2hunter2@db/x"]),
+                json!(["postgres://${secret:GITHUB_ARGUMENT}@db/x"]),
+                ("GITHUB_ARGUMENT", "me:hunter2hunter2"),
+            ),
+            (
+                json!(["see sk-ant-api03-0123456789abcdefghijABCDEFGHIJ"]),
+                json!(["${secret:GITHUB_ARGUMENT}"]),
+                ("GITHUB_ARGUMENT", "see sk-ant-api03-0123456789abcdefghijABCDEFGHIJ"),
+            ),
+        ] {
+            let (foreign, ours) =
+                (json!({"command": "x", "args": args}), json!({"command": "x", "args": ours}));
+            check(foreign, ours, &[secret], 1);
+        }
+        check(
+            json!({"command": "curl", "args": ["-u", "me:hunter2hunter2", "https://x/y"]}),
+            json!({"command": "curl", "args": ["-u", "${secret:GITHUB_U}", "https://x/y"]}),
+            &[("GITHUB_U", "me:hunter2hunter2")],
+            1,
+        );
+        check(
+            json!({"url": "https://x/mcp?api_key=hunter2hunter2&mode=fast"}),
+            json!({"url": "https://x/mcp?api_key=${secret:GITHUB_URL}&mode=fast"}),
+            &[("GITHUB_URL", "hunter2hunter2")],
+            0,
+        );
+        let (server, _) =
+            imported(&json!({"command": "x --token=ghp_0123456789abcdefghijABCDEFGHIJ01234567"}));
+        assert!(server.fault.is_some_and(|fault| fault.contains("'command'")));
+    }
+
+    #[test]
+    fn every_reference_is_found_however_it_is_written() {
+        for (text, expect) in [
+            ("plain $HOME", ""),
+            ("${TOKEN}", "env:TOKEN"),
+            ("{env:TOKEN}", "env:TOKEN"),
+            ("${env:TOKEN}${secret:GITHUB_TOKEN}", "env:TOKEN secret:GITHUB_TOKEN"),
+            ("${input:a-b}", "secret:a_b"),
+            ("${TOKEN:-x}", "env:TOKEN"),
+            ("$${env:TOKEN}", "env:TOKEN"),
+            ("${x${env:TOKEN}}", "env:TOKEN"),
+            ("${a{secret:TOKEN}", ""),
+            ("postgres://${U}:${P}@db/x", "env:P env:U"),
+        ] {
+            for foreign in [json!({"command": "x", "args": [text]}), json!({"url": text})] {
+                let found = imported(&foreign).0.references;
+                let found: Vec<String> = found.iter().map(Reference::to_string).collect();
+                assert_eq!(found.join(" "), expect, "{foreign}");
+            }
+        }
+        let (server, _) = imported(&json!({"command": "x", "args": ["${env:NOT A NAME}"]}));
+        assert!(server.fault.is_some());
+        for (text, reference) in [
+            ("env:A", Ok(Reference::Variable("A".to_owned()))),
+            ("secret:a.b", Ok(Reference::Secret("a.b".to_owned()))),
+            ("A", Err("expected env:NAME or secret:NAME".to_owned())),
+        ] {
+            assert_eq!(text.parse(), reference);
+        }
     }
 }

@@ -79,7 +79,7 @@ fn server_value(key: &str) -> Value {
         "headers" => json!({"X": "y"}),
         "transport" | "type" => json!("stdio"),
         "enabled" => json!(false),
-        "quarantined" | "disabled" | "pin" => json!(true),
+        "quarantined" | "untrusted" | "disabled" | "pin" => json!(true),
         "enabled_tools" | "disabled_tools" => json!(["x"]),
         "auto_approve" => json!("all"),
         "sharing" => json!("shared"),

@@ -6,7 +6,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::super::{
-    AutoApprove, LoginScope, OAuthGrant, ServerConfig, Sharing, Start, ToolRules, Transport, keys,
+    AutoApprove, LoginScope, OAuthGrant, ServerConfig, ServerOrigin, Sharing, Start, ToolRules,
+    Transport, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, give, set};
@@ -119,6 +120,9 @@ pub(super) fn server(
 fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Report) {
     set(&mut server.enabled, enabled(members, report));
     set(&mut server.quarantined, members.flag("quarantined", report));
+    if let Some(is_untrusted) = members.flag("untrusted", report) {
+        server.origin = if is_untrusted { ServerOrigin::Found } else { ServerOrigin::Own };
+    }
     set(&mut server.tools, tools(members, report));
     set(&mut server.auto_approve, members.choice("auto_approve", AutoApprove::named, report));
     set(&mut server.sharing, members.choice("sharing", Sharing::named, report));

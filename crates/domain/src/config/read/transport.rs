@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::super::defaults;
 use super::super::keys::{ADDRESSES, HTTP_ADDRESS};
-use super::super::{ConfigTemplate, Transport};
+use super::super::{ConfigTemplate, Transport, secret};
 use super::report::Report;
 use super::scalar;
 use super::table::{Section, entries};
@@ -121,6 +121,7 @@ fn stdio(
     note_idle(members, &["headers", "oauth"], "command", report);
     let command = report.take(entry.node.text());
     let args = members.read("args", report, templates).unwrap_or_default();
+    note_visible(members, &args, report);
     let env = members.read("env", report, env).unwrap_or_default();
     let cwd = members.read("cwd", report, filled);
     let inherit_env = members.flag("inherit_env", report).unwrap_or_default();
@@ -160,6 +161,15 @@ fn remote(
 fn guessed(url: &ConfigTemplate) -> Wire {
     let path = url.text().split(['?', '#']).next().unwrap_or_default();
     if path.trim_end_matches('/').ends_with("/sse") { Wire::Sse } else { Wire::Http }
+}
+
+/// Notes a secret among the arguments, which every user of the machine can list.
+fn note_visible(members: &Section<'_>, args: &[ConfigTemplate], report: &mut Report) {
+    if let Some(entry) = members.get("args")
+        && secret::is_in_args(args)
+    {
+        report.note(&entry.key, secret::VISIBLE_SECRET);
+    }
 }
 
 fn note_idle(members: &Section<'_>, names: &[&str], with: &str, report: &mut Report) {

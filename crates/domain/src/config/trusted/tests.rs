@@ -136,7 +136,7 @@ fn an_entry_without_a_connection_changes_only_its_own_keys() {
             "name" | "command" | "args" | "env" | "inherit_env" | "cwd" | "url" | "headers"
             | "transport" => continue,
             "enabled" => json!(false),
-            "quarantined" | "pin" => json!(true),
+            "quarantined" | "untrusted" | "pin" => json!(true),
             "enabled_tools" => json!(["x", "y"]),
             "disabled_tools" => json!(["y"]),
             "auto_approve" => json!("all"),
