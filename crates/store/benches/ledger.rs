@@ -20,8 +20,8 @@ use receipt::content::Body;
 use store::read::{LedgerPlace, Reader};
 use store::state::ItemChange;
 use store::{
-    CallEnd, CallStart, Entry, FILE, Payload, ReceiptAction, ReceiptChoice, RecordAgent,
-    RecordKind, RecordStatus, Store,
+    CallEnd, CallStart, Entry, FILE, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
+    Store,
 };
 
 const CALLS: usize = 12_000;
@@ -302,7 +302,6 @@ fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {
         duration: Duration::from_millis(12),
         response: payload(1_024),
         warnings: Vec::new(),
-        receipt: ReceiptChoice::Yes,
     };
     (Box::new(started), Box::new(ended))
 }

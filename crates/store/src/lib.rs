@@ -39,7 +39,7 @@ pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
 pub use record::{
     CallEnd, CallStart, Entry, EntryForm, EventOperator, OutsideSource, Payload, ReceiptAction,
-    ReceiptChoice, RecordAgent, RecordKind, RecordStatus, Word,
+    RecordAgent, RecordKind, RecordStatus, Word,
 };
 pub use upkeep::shares::ShareExcess;
 pub use vectors::{VectorFile, VectorKey};
@@ -69,6 +69,7 @@ use crate::write::message::{Message, Submission};
 use crate::write::recovery;
 use crate::write::schedule::Schedule;
 use crate::write::signer::Signer;
+use crate::write::unsigned;
 use crate::write::writer::{self, Writer};
 
 /// A handle to the ledger; clones share the same ledger.
@@ -409,7 +410,8 @@ fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepar
     let mut keys = Keys::open(&home.join(KEYS), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
     let (mut notices, mut closed) = (Vec::new(), 0);
-    match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
+    let recovered = recovery::recover(&mut db, home, &keys, Adoption::Intact);
+    match recovered.and_then(|recovered| unsigned::mark(&db).map(|()| recovered)) {
         Ok(recovered) => {
             closed = recovered.closed;
             if closed > 0 {

@@ -252,7 +252,6 @@ pub struct CallEnd {
     /// Warnings about the result itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    pub receipt: ReceiptChoice,
 }
 
 impl CallEnd {
@@ -266,7 +265,6 @@ impl CallEnd {
             duration: Duration::ZERO,
             response: Payload::default(),
             warnings: Vec::new(),
-            receipt: ReceiptChoice::Yes,
         }
     }
 
@@ -281,13 +279,6 @@ impl CallEnd {
             ..CallEnd::at_once(call.to_owned())
         }
     }
-}
-
-/// The receipt policy of a call: one of an unknown tool leaves a record but no receipt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReceiptChoice {
-    Yes,
-    No,
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::{
-    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
-    RecordStatus, Store, Word,
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
+    Store, Word,
 };
 use testkit::gate::{Gate, http_client};
 
@@ -72,8 +72,6 @@ fn entry(number: usize, bytes: usize) -> Entry {
         duration: Duration::from_millis(1),
         response: payload(format!("\"{}\"", "x".repeat(bytes))),
         warnings: Vec::new(),
-        // Signing each would take the time, and an export does not check it.
-        receipt: ReceiptChoice::No,
     };
     Entry::Whole(Box::new(started), Box::new(ended))
 }

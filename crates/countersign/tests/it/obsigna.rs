@@ -138,9 +138,8 @@ async fn receipts_and_chains_verify_elsewhere_and_match_the_schema() {
     let rows = receipts(&gate.home());
     let texts: Vec<String> =
         rows.iter().map(|row| row["receipt_json"].as_str().unwrap().to_owned()).collect();
-    // Nine receipts a round (the unknown tool leaves none), a cancelled call, a rotation, a
-    // checkpoint, two ends.
-    assert_eq!(rows.len(), 3 * 9 + 1 + 1 + 1 + 2);
+    // Ten receipts a round, a cancelled call, a rotation, a checkpoint, two ends.
+    assert_eq!(rows.len(), 3 * 10 + 1 + 1 + 1 + 2);
     let checkpoints = texts.iter().filter(|text| text.contains("\"checkpoint\":{")).count();
     assert_eq!(checkpoints, 3, "the ends are checkpoints too");
     for (row, said) in rows.iter().zip(verified(&gate, &texts, "").await) {

@@ -12,6 +12,7 @@ use testkit::upstream::scripted;
 use testkit::wire::Wire;
 
 use crate::ledger::{record, records, records_when};
+use crate::locks::{client_with, decisions, make_token};
 
 const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 const PASSWORD: &str = "correct-horse-battery";
@@ -243,11 +244,9 @@ async fn refused_calls_are_recorded_with_their_effective_class() {
         let expected =
             json!({"error_code": code, "effective_class": class, "unverified": unverified});
         assert_eq!(part(&record, &names), expected, "{tool}");
-        if record["receipt_id"].is_string() {
-            let runtime = &record["runtime"];
-            assert_eq!(runtime["effective_class"], class, "{tool}");
-            assert_eq!(runtime["unverified"] == true, unverified == 1, "{tool}");
-        }
+        let runtime = &record["runtime"];
+        assert_eq!(runtime["effective_class"], class, "{tool}");
+        assert_eq!(runtime["unverified"] == true, unverified == 1, "{tool}");
     }
     let path = "/api/v1/activity?status=blocked&effective_class=destructive";
     let (_, list) = gate.rest(reqwest::Method::GET, path, None).await;
@@ -445,29 +444,91 @@ async fn integers_that_cannot_be_written_canonically_are_hashed_as_sent() {
 }
 
 #[tokio::test]
-async fn the_gates_own_tools_leave_no_record_and_an_unknown_tool_no_receipt() {
-    let gate = gate(json!({})).await;
-    let client = gate.http().await;
+async fn the_gates_own_tools_leave_no_record_and_an_unknown_tool_a_receipt_too() {
+    let servers = |dir: &Path| {
+        let tools = json!([{"name": "read", "annotations": {"readOnlyHint": true}}]);
+        json!({"s": scripted(dir, "s", &tools), "hidden": scripted(dir, "hidden", &tools)})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    make_token(
+        &decisions(&gate),
+        "narrow",
+        &json!({"servers": ["s"], "operations": ["write"],
+        "surfaces": ["discovery", "passthrough"]}),
+    );
+    let client = client_with(&gate, "narrow", "/mcp").await;
     client.document("retrieve_tools", json!({"query": "read"})).await;
     client.document("describe_tool", json!({"tool_ids": ["s:read"]})).await;
     client.document("upstream_servers", json!({})).await;
     client.call("read_cache", json!({"key": "none"})).await;
     let args = json!({"path": "/x"});
-    for tool in ["s:none", "elsewhere:none2"] {
+    for tool in ["s:none", "elsewhere:none2", "hidden:read"] {
         client.two_key_call("write", tool, args.clone()).await;
     }
-    client.two_key_call("read", "s:read", args).await;
-    record(&gate.home(), "read").await;
-    let records = records(&gate.home());
-    let tools: Vec<&str> = records.iter().map(|record| record["tool"].as_str().unwrap()).collect();
-    assert_eq!(tools, ["none", "none2", "read"]);
-    for record in &records[..2] {
-        let names = ["status", "error_code", "receipt_id", "type"];
+    client.call("none3", args.clone()).await;
+    let merged = client_with(&gate, "narrow", "/mcp/all").await;
+    let call = json!({"name": "elsewhere__none4", "arguments": args});
+    merged.request("tools/call", call).await.unwrap_err();
+    let of_tool = ["none", "none2", "read", "none3", "elsewhere__none4"];
+    let is_refusal = |record: &&Value| record["tool"].as_str().is_some_and(|it| !it.is_empty());
+    let fits = |records: &[Value]| records.iter().filter(is_refusal).count() >= of_tool.len();
+    let records = records_when(&gate.home(), fits).await;
+    let records: Vec<&Value> = records.iter().filter(is_refusal).collect();
+    let found: Vec<&str> = records.iter().map(|it| it["tool"].as_str().unwrap()).collect();
+    assert_eq!(found, of_tool, "the gate's own tools leave none");
+    let shown = |record: &Value| {
+        let names = ["status", "error_code", "type"];
+        let mut shown = part(record, &names);
+        shown["action"] = record["action"]["type"].clone();
+        shown["risk"] = record["action"]["risk_level"].clone();
+        shown["outcome"] = record["outcome"]["status"].clone();
+        shown["verdict"] = record["runtime"]["verdict"].clone();
+        shown
+    };
+    for record in records.iter().copied() {
+        assert!(record["receipt_id"].is_string(), "{record}");
         let expected = json!({"status": "blocked", "error_code": "TOOL_NOT_FOUND",
-            "receipt_id": null, "type": "policy_decision"});
-        assert_eq!(part(record, &names), expected);
+            "type": "policy_decision", "action": "unknown", "risk": "medium",
+            "outcome": "failure", "verdict": "TOOL_NOT_FOUND"});
+        assert_eq!(shown(record), expected, "{record}");
     }
-    assert_eq!(crate::ledger::receipts(&gate.home()).len(), 1);
+    // A tool that the token may not see and one that does not exist leave the same.
+    let same = |record: &Value| {
+        let mut runtime = record["runtime"].clone();
+        let members = runtime.as_object_mut().unwrap();
+        for name in ["server", "tool", "preceding_chain"] {
+            members.remove(name);
+        }
+        runtime
+    };
+    assert_eq!(same(records[1]), same(records[2]));
+    let verified = gate.cli(&["receipt", "verify"]).await;
+    assert_eq!(verified.status.code(), Some(0), "{}", testkit::program::stderr(&verified));
+}
+
+/// A record of a version that signed no such refusal is sound; one that was added is not.
+#[tokio::test]
+async fn a_refusal_without_a_receipt_is_found_unless_an_earlier_version_recorded_it() {
+    let mut gate = gate(json!({})).await;
+    gate.http().await.two_key_call("write", "s:none", json!({})).await;
+    gate.end().await;
+    let db = rusqlite::Connection::open(gate.home().join("ledger.db")).unwrap();
+    let lone = "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool,
+          agent, started_us, status, error_code)
+        SELECT 'lone', changed + 1000, chain, type, source, surface, server, tool, agent,
+          started_us, status, error_code FROM activity WHERE tool = 'none'";
+    db.execute(lone, []).unwrap();
+    let verify = async || {
+        let output = gate.cli(&["receipt", "verify"]).await;
+        (output.status.code(), testkit::program::stdout(&output))
+    };
+    let (code, words) = verify().await;
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("record lone names no receipt"), "{words}");
+    let earlier = "UPDATE settings SET value = (SELECT MAX(number) FROM activity)
+                   WHERE name = 'unsigned_refusals'";
+    assert_eq!(db.execute(earlier, []).unwrap(), 1);
+    assert_eq!(verify().await.0, Some(0));
 }
 
 #[tokio::test]

@@ -235,7 +235,10 @@ async fn an_unknown_tool_is_refused_as_servers_do() {
     let answer = wire.call("u", "none", json!({"path": "/x"})).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     let record = record(&home(&dir), "none").await;
-    assert_eq!((&record["status"], &record["receipt_id"]), (&json!("blocked"), &Value::Null));
+    assert_eq!(
+        (&record["status"], &record["outcome"]["status"]),
+        (&json!("blocked"), &json!("failure"))
+    );
 }
 
 #[tokio::test]

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
 use store::record::TARGET_OMITTED;
 use store::{
-    CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
-    RecordAgent, RecordKind, RecordStatus,
+    CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, RecordAgent,
+    RecordKind, RecordStatus,
 };
 use uuid::Uuid;
 
@@ -91,7 +91,6 @@ pub(super) fn of(
         duration: Duration::ZERO,
         response: payload::outside(settings, frame.output.as_deref()),
         warnings: Vec::new(),
-        receipt: ReceiptChoice::Yes,
     };
     (started, ended)
 }

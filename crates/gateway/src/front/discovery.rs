@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use domain::exposed::{self, AddressForm};
 use domain::json::Object;
 use domain::method::Method;
-use domain::tool::Class;
+use domain::tool::{Class, ToolName};
 use domain::{Code, Refusal, near};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -207,7 +207,30 @@ impl Discovery {
                 let catalog = self.session.gateway.with_logins(catalog, &caller).await;
                 Ok(self.cut(servers::answer(&catalog, &caller, &request.arguments)?))
             }
-            other => Err(unknown_tool(other).into()),
+            other => Err(self.refuse_unknown(other, request, incoming, trace).await.into()),
+        }
+    }
+
+    /// Refuses the call of a tool that the gate does not have; it is recorded as any other refusal.
+    async fn refuse_unknown(
+        &self,
+        name: &str,
+        request: &ToolRequest,
+        incoming: &RequestContext,
+        trace: &TraceContext,
+    ) -> Refusal {
+        let arguments = Object::parse(request.arguments.get()).ok().flatten();
+        let asked = RequestedCall {
+            surface: Surface::Discovery,
+            method: Method::ToolCall,
+            tool: ToolName { server: String::new(), tool: name.to_owned() },
+            arguments: arguments.unwrap_or_else(Object::absent),
+            declared: Declared::Nothing,
+            questions: QuestionForm::NamesServer,
+        };
+        match self.session.relay(asked, request, incoming, trace).await {
+            CallOutcome::Refused(refusal) if refusal.code != Code::ToolNotFound => refusal,
+            _ => unknown_tool(name),
         }
     }
 

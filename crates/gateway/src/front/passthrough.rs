@@ -250,7 +250,9 @@ impl Passthrough {
             }
             tool => tool,
         };
-        let tool = tool.ok_or_else(unknown)?;
+        // A name that leads nowhere is refused like any other, and leaves a record.
+        let unresolved = || ToolName { server: String::new(), tool: request.name.clone() };
+        let tool = tool.unwrap_or_else(unresolved);
         let server = tool.server.clone();
         let own_arguments = self.own_arguments(&server, &request.arguments);
         let arguments = own_arguments.as_ref().unwrap_or(&request.arguments);

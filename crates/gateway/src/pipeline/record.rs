@@ -8,8 +8,7 @@ use domain::tool::Class;
 use domain::{Code, Refusal};
 use provider::{Call, CallContext, CallOutcome, Declared, ProviderError, RecordState};
 use store::{
-    CallEnd, CallStart, Commit, Entry, Payload, ReceiptChoice, RecordKind, RecordStatus, Safety,
-    Store, StoreError,
+    CallEnd, CallStart, Commit, Entry, Payload, RecordKind, RecordStatus, Safety, Store, StoreError,
 };
 use tokio::time::Instant;
 
@@ -164,7 +163,8 @@ pub(super) fn unmade(
     CallOutcome::Refused(refusal)
 }
 
-/// Records a refused call, with a receipt if the tool is known.
+/// Records a refused call, with a receipt: of a tool that the caller cannot see it says the same as
+/// of one that does not exist.
 pub(super) async fn refusal(
     context: RecordContext<'_>,
     refusal: Refusal,
@@ -175,10 +175,7 @@ pub(super) async fn refusal(
     let mut started = statement::started(context, None, touches);
     started.kind = RecordKind::PolicyDecision;
     let outcome = CallOutcome::Refused(refusal);
-    let mut ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;
-    if snapshot.seen_source(call).is_none() {
-        ended.receipt = ReceiptChoice::No;
-    }
+    let ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;
     tell(context, &ended, span);
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
     let entry = entry.redacted(&snapshot.settings().redactor);
@@ -236,7 +233,6 @@ async fn ended(
         duration,
         response,
         warnings,
-        receipt: ReceiptChoice::Yes,
     }
 }
 

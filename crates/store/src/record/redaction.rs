@@ -144,7 +144,6 @@ impl CallEnd {
             duration: _,
             response: _,
             warnings,
-            receipt: _,
         } = self;
         warnings.truncate(WARNINGS_MAX);
         for text in warnings {

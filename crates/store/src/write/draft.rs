@@ -7,7 +7,7 @@ use domain::config::OnFailure;
 use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::QUEUE_MAX;
-use crate::record::{CallEnd, CallStart, ReceiptChoice, RecordStatus};
+use crate::record::{CallEnd, CallStart, RecordStatus};
 use crate::write::commit::Safety;
 use crate::write::compose;
 use crate::write::link::Issuance;
@@ -43,16 +43,14 @@ pub(crate) enum Fate {
 }
 
 impl Draft {
-    /// Returns the row, linked to the chain if it ends a call that leaves a receipt.
+    /// Returns the row, linked to the chain if it ends a call.
     pub(crate) fn row(&self, issuance: Issuance<'_>) -> JournalRow {
         let (start, ended) = match &self.part {
             DraftPart::Start => (None, None),
             DraftPart::End(start, ended) => (Some(*start), Some(ended)),
             DraftPart::Whole(ended) => (None, Some(ended)),
         };
-        let receipted = ended.filter(|ended| ended.receipt == ReceiptChoice::Yes);
-        let link =
-            receipted.map(|ended| compose::call(issuance, &self.call, ended, &timestamp::now()));
+        let link = ended.map(|ended| compose::call(issuance, &self.call, ended, &timestamp::now()));
         let (call, ended) = (Some(self.call.clone()), ended.cloned());
         JournalRow { entry: 0, call, ended, start, link, promise: None }
     }

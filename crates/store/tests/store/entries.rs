@@ -4,10 +4,7 @@ use domain::ledger::target::Touches;
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
-use store::{
-    Entry, EventOperator, OutsideSource, ReceiptChoice, RecordKind, RecordStatus, Safety,
-    StoreError,
-};
+use store::{Entry, EventOperator, OutsideSource, RecordKind, Safety, StoreError};
 
 use super::support::{Home, call, ended, started, whole};
 
@@ -53,23 +50,6 @@ async fn a_receipt_says_what_the_record_says() {
         (&json!("read_text"), &json!("read"))
     );
     assert_eq!(runtime["reason"], "to see what \"it\" says");
-}
-
-#[tokio::test]
-async fn a_call_of_an_unknown_tool_leaves_a_record_and_no_receipt() {
-    let home = Home::new();
-    let store = home.open();
-    let mut call = started(Class::Read);
-    (call.kind, call.effective, call.touches) =
-        (RecordKind::PolicyDecision, None, Touches::default());
-    let mut end = ended(&call);
-    (end.status, end.receipt) = (RecordStatus::Blocked, ReceiptChoice::No);
-    let id = call.id.clone();
-    store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
-    store.settled().await;
-    let look = home.look();
-    assert_eq!(look.status(&id), "blocked");
-    assert!(look.receipt(&id).is_none());
 }
 
 #[tokio::test]

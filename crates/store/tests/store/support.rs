@@ -17,8 +17,8 @@ use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use store::{
-    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
-    RecordStatus, Safety, Store,
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
+    Safety, Store,
 };
 
 pub(crate) struct Home(tempfile::TempDir);
@@ -116,7 +116,6 @@ pub(crate) fn ended(call: &CallStart) -> CallEnd {
         duration: Duration::from_millis(12),
         response: payload(r#"{"content":[{"type":"text","text":"hello"}]}"#),
         warnings: Vec::new(),
-        receipt: ReceiptChoice::Yes,
     }
 }
 

@@ -413,7 +413,6 @@ impl Prepared {
         wrapped_call(gate.dir.path(), &tools).await;
         client.two_key_call("destructive", "s:fail", json!({})).await;
         client.two_key_call("read", "s:drop", json!({})).await;
-        client.two_key_call("read", "s:unknown", json!({})).await;
         let (_, chains) = gate.rest(Method::GET, "/api/v1/chains", None).await;
         let earlier = gate.home().join("earlier.db");
         backup(&gate.home(), &earlier);

@@ -12,7 +12,7 @@ use crate::Store;
 use crate::read::contention::ContentionFilter;
 use crate::read::{Page, Reader, ReceiptFilter, RecordFilter, RunFilter};
 use crate::record::tests::started;
-use crate::record::{CallEnd, Entry, Payload, ReceiptChoice, RecordStatus};
+use crate::record::{CallEnd, Entry, Payload, RecordStatus};
 
 #[test]
 fn the_released_first_migration_is_unchanged() {
@@ -33,7 +33,6 @@ async fn first(home: &Path) {
         duration: std::time::Duration::from_millis(1),
         response: Payload::default(),
         warnings: Vec::new(),
-        receipt: ReceiptChoice::Yes,
     };
     store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
     store.close().await.unwrap();

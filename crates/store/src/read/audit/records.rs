@@ -13,6 +13,7 @@ use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
 use crate::record::RecordStatus;
 use crate::write::compose::OUTCOME;
+use crate::write::unsigned;
 
 /// The columns of a record, in the order of the query, after those of its receipt.
 pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activity.source, \
@@ -253,7 +254,8 @@ struct LoneRecord {
     id: String,
     chain_id: Option<String>,
     has_receipt_id: bool,
-    is_refusal: bool,
+    /// It is a refusal that an earlier version recorded.
+    may_lack: bool,
 }
 
 impl Reader {
@@ -294,8 +296,7 @@ impl LoneRecord {
         if self.has_receipt_id {
             return Some(format!("the receipt of record {id} is missing"));
         }
-        // A call to an unknown tool leaves a record and no receipt.
-        (!self.is_refusal).then(|| format!("record {id} names no receipt"))
+        (!self.may_lack).then(|| format!("record {id} names no receipt"))
     }
 }
 
@@ -304,17 +305,19 @@ fn lone_records(db: &Connection, from: i64, upto: i64) -> Result<Vec<LoneRecord>
     let mut statement = db.prepare_cached(
         "SELECT activity.id, chains.chain_id, activity.receipt_id IS NOT NULL,
            activity.type = 'policy_decision' AND activity.status = 'blocked'
+             AND activity.number <= COALESCE((SELECT CAST(value AS INTEGER) FROM settings
+               WHERE name = ?3), activity.number)
          FROM activity LEFT JOIN chains USING (chain)
          WHERE activity.number >= ?1 AND activity.number < ?2
            AND (activity.receipt_id IS NOT NULL OR activity.status <> 'pending')
            AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.id = activity.receipt_id)",
     )?;
-    let rows = statement.query_map([from, upto], |row| {
+    let rows = statement.query_map((from, upto, unsigned::SETTING), |row| {
         Ok(LoneRecord {
             id: row.get(0)?,
             chain_id: row.get(1)?,
             has_receipt_id: row.get(2)?,
-            is_refusal: row.get(3)?,
+            may_lack: row.get(3)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -14,8 +14,7 @@ use crate::Store;
 use crate::database::schema;
 use crate::read::Reader;
 use crate::record::{
-    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
-    RecordStatus,
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
 };
 
 /// The values that filters examine.
@@ -188,7 +187,6 @@ pub(super) fn end(id: &str, status: RecordStatus) -> CallEnd {
             ..Payload::default()
         },
         warnings: Vec::new(),
-        receipt: ReceiptChoice::Yes,
     }
 }
 
