@@ -172,7 +172,9 @@ fn check(
     detail: AuditDetail,
 ) -> Result<AuditOutcome, StoreError> {
     let mut audit = audit(store, only.clone(), detail)?;
+    let anchored = store.check_anchor()?;
     store.read().audit(&mut audit, LedgerPlace::Home(store.home()), || ())?;
+    anchored.faults.into_iter().for_each(|fault| audit.fault_of_ledger(fault));
     if let Some(id) = only.filter(|id| audit.is_empty() && audit.is_named(id)) {
         // The chain is missing. A receipt in another chain may say that it expired.
         let mut outcome = check(store, None, AuditDetail::Chains)?;

@@ -32,6 +32,8 @@ pub struct Checkpoint {
     /// The number of chains that the digest covers.
     pub count: u64,
     pub digest: Hash,
+    /// The number of decisions that operators had made; earlier versions did not name it.
+    pub decisions: Option<u64>,
     /// The place and hash of the receipt with the checkpoint before.
     pub previous: Option<Head>,
 }
@@ -66,6 +68,9 @@ impl Checkpoint {
         runtime.insert("chains", self.heads.iter().map(named).collect::<Vec<_>>());
         runtime.insert("count", self.count);
         runtime.insert("digest", self.digest);
+        if let Some(decisions) = self.decisions {
+            runtime.insert("decisions", decisions);
+        }
         if self.omitted > 0 {
             runtime.insert("omitted", self.omitted);
         }
@@ -83,6 +88,7 @@ impl Checkpoint {
             omitted: found["omitted"].as_u64().unwrap_or(0),
             count: found["count"].as_u64()?,
             digest: found["digest"].as_str()?.parse().ok()?,
+            decisions: found["decisions"].as_u64(),
             previous: match &found["previous"] {
                 Value::Null => None,
                 previous => Some(head(previous)?),
@@ -147,10 +153,12 @@ mod tests {
 
     #[test]
     fn a_checkpoint_is_read_as_it_was_written() {
-        for (omitted, previous) in [(0, None), (7, Some(head_of("before", 3)))] {
+        for (omitted, decisions, previous) in
+            [(0, None, None), (7, Some(0), Some(head_of("before", 3)))]
+        {
             let heads = vec![head_of("a", 1), head_of("b", 2)];
             let digest = digest(&heads);
-            let checkpoint = Checkpoint { heads, omitted, count: 9, digest, previous };
+            let checkpoint = Checkpoint { heads, omitted, count: 9, digest, decisions, previous };
             let mut text = String::new();
             checkpoint.runtime().write(&mut text);
             let value: Value = serde_json::from_str(&text).unwrap();

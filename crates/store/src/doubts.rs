@@ -97,7 +97,7 @@ pub(crate) fn of_tables(db: &Connection, home: &Path) -> Result<Vec<String>, Sto
     }
     if let CheckpointFile::Valid(heads) = checkpoint(home) {
         for head in heads {
-            doubts.extend(of_head(db, &writers, &head)?);
+            doubts.extend(of_head(db, &writers, &head, "at the last checkpoint")?);
         }
     }
     Ok(doubts)
@@ -137,7 +137,13 @@ fn of_known_journal(
     }))
 }
 
-fn of_head(db: &Connection, writers: &Path, head: &Head) -> Result<Option<String>, StoreError> {
+/// Returns what a chain lacks of a head that it had then.
+pub(crate) fn of_head(
+    db: &Connection,
+    writers: &Path,
+    head: &Head,
+    when: &str,
+) -> Result<Option<String>, StoreError> {
     let Head { chain_id, length, .. } = head;
     let status: Option<String> = db
         .prepare_cached("SELECT status FROM chains WHERE chain_id = ?1")?
@@ -147,9 +153,7 @@ fn of_head(db: &Connection, writers: &Path, head: &Head) -> Result<Option<String
     let is_short = status.as_deref() != Some("expired") && found < *length;
     // Recovery signs for entries that are damaged in the journal.
     let is_gone = is_short && found + damaged(db, writers, chain_id)? < *length;
-    Ok(is_gone.then(|| {
-        format!("chain {chain_id} has {found} receipts, but {length} at the last checkpoint")
-    }))
+    Ok(is_gone.then(|| format!("chain {chain_id} has {found} receipts, but {length} {when}")))
 }
 
 /// Returns the number of entries in the journal of a chain that can no longer be read.

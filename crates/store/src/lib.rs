@@ -4,6 +4,7 @@
 //! One writer commits an append to a journal and confirms it; a thread signs; rows are filed into
 //! the queryable tables afterwards, many at a time. `README.md` describes each step.
 
+pub mod anchored;
 mod database;
 mod doubts;
 mod error;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use domain::config::AnchorConfig;
 pub use domain::config::{Durability, OnFailure};
 use domain::tool::Class;
 use receipt::{PublicKey, SigningKey};
@@ -47,6 +49,7 @@ pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 pub use write::message::CommitReply;
 pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
+use crate::anchored::AnchorCheck;
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
 use crate::doubts::KEYS;
@@ -85,6 +88,7 @@ struct Inner {
     health: Arc<Health>,
     shares: Arc<RecordShares>,
     on_failure: OnFailure,
+    anchor: Option<AnchorConfig>,
     changes: watch::Receiver<i64>,
     reader: Reader,
     state: OperatorState,
@@ -99,11 +103,12 @@ struct Inner {
 
 impl Store {
     /// Opens the ledger in an existing home, creates it in a new one, and recovers what a dead
-    /// process left. Refuses a home whose database is missing or older than its other files.
+    /// process left. Refuses a home whose database is missing, or older than its
+    /// other files or its anchor.
     pub fn open(home: &Path, rules: &domain::config::Ledger) -> Result<Store, StoreError> {
         let writers = home.join(WRITERS);
         create_writers(&writers)?;
-        let prepared = prepare(home, &writers, rules.durability)?;
+        let prepared = prepare(home, &writers, rules)?;
         let Prepared { db, keys, query_key, recovered, notices } = prepared;
         let key = keys.current();
         let inbox = Arc::new(Inbox::default());
@@ -141,6 +146,7 @@ impl Store {
             health,
             shares,
             on_failure: rules.on_failure,
+            anchor: rules.anchor.clone(),
             changes,
             reader: Reader::live(&home.join(FILE)),
             state: OperatorState::of_file(&home.join(FILE), rules.durability),
@@ -236,6 +242,11 @@ impl Store {
             Some(loan) => loan.health(),
             None => self.inner.health.now(),
         }
+    }
+
+    /// Compares the home with its anchor, without changing anything.
+    pub fn check_anchor(&self) -> Result<AnchorCheck, StoreError> {
+        anchored::check(&self.inner.home, self.inner.anchor.as_ref())
     }
 
     /// Waits until everything appended so far can be read back, or cannot be written at all.
@@ -354,6 +365,7 @@ impl Inner {
             health: Arc::default(),
             shares: Arc::default(),
             on_failure: OnFailure::Refuse,
+            anchor: None,
             changes: watch::channel(0).1,
             reader,
             state,
@@ -392,12 +404,16 @@ struct Prepared {
 
 /// Prepares the file, its tables and keys, and recovers what a dead process left; one process at a
 /// time.
-fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepared, StoreError> {
+fn prepare(
+    home: &Path,
+    writers: &Path,
+    rules: &domain::config::Ledger,
+) -> Result<Prepared, StoreError> {
     let _lock = Lock::maintenance(writers)?;
     if let Some(words) = doubts::of_files(home) {
         return Err(StoreError::Incomplete(words));
     }
-    let mut db = open_tables(home, durability)?;
+    let mut db = open_tables(home, rules.durability)?;
     let doubts = doubts::of_tables(&db, home)?;
     if !doubts.is_empty() {
         let words = doubts.join("; ");
@@ -407,9 +423,17 @@ fn prepare(home: &Path, writers: &Path, durability: Durability) -> Result<Prepar
             file.display()
         )));
     }
+    let anchored = anchored::compare(&db, home, rules.anchor.as_ref())?;
+    if !anchored.faults.is_empty() {
+        let (file, words) = (home.join(FILE), anchored.faults.join("; "));
+        return Err(StoreError::Incomplete(format!(
+            "the ledger '{}' is older than its anchor: {words}",
+            file.display()
+        )));
+    }
     let mut keys = Keys::open(&home.join(KEYS), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
-    let (mut notices, mut closed) = (Vec::new(), 0);
+    let (mut notices, mut closed) = (anchored.notes, 0);
     let recovered = recovery::recover(&mut db, home, &keys, Adoption::Intact);
     match recovered.and_then(|recovered| unsigned::mark(&db).map(|()| recovered)) {
         Ok(recovered) => {

@@ -100,6 +100,13 @@ pub(crate) const ANCHOR_PAUSE_MAX: Duration = Duration::from_secs(300);
 /// The time that a process which ends waits for its last checkpoint to be anchored.
 pub(crate) const ANCHOR_CLOSE_MAX: Duration = Duration::from_secs(5);
 
+/// The lines of an anchor that are compared with the ledger, from its end: a home that was replaced by
+/// an earlier copy is found before it adds to them, and a process adds one a minute at most.
+pub(crate) const ANCHOR_LINES_MAX: usize = 16;
+
+/// The bytes of an anchor that are read for that; the longest checkpoint takes a fifth.
+pub(crate) const ANCHOR_TAIL_BYTES: u64 = 1024 * 1024;
+
 /// The interval between two checks of whether an anchor's command has ended.
 pub(crate) const ANCHOR_LOOK: Duration = Duration::from_millis(20);
 

@@ -7,13 +7,14 @@ mod rebuild;
 use std::fs;
 use std::path::Path;
 
-use domain::config::Durability;
+use domain::config::{AnchorConfig, Durability};
 use receipt::Runtime;
 use receipt::content::Termination;
 use rusqlite::Connection;
 
+use crate::anchored;
 use crate::database::lock::Lock;
-use crate::database::{FILE, WRITERS, timestamp};
+use crate::database::{FILE, WRITERS, timestamp, transaction};
 use crate::doubts::{self, DatabaseFile, KEYS};
 use crate::error::StoreError;
 use crate::keys::{self, Keys};
@@ -27,8 +28,9 @@ use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
 use crate::write::{compose, repair};
 
-/// Repairs the ledger of a home, and returns each step in words; none if the ledger is sound.
-pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
+/// Repairs the ledger of a home, and returns each step in words; none if the ledger is sound. What its
+/// anchor names and the home lacks counts as lost from here on.
+pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>, StoreError> {
     let writers = home.join(WRITERS);
     crate::create_writers(&writers)?;
     let _lock = Lock::maintenance(&writers)?;
@@ -39,6 +41,7 @@ pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
     let mut done: Vec<String> = doubts::of_files(home).into_iter().collect();
     let (mut db, is_new) = database(home, &mut done)?;
     let doubts = doubts::of_tables(&db, home)?;
+    let anchored = anchored::compare(&db, home, anchor)?;
     let is_doubtful = is_new || !doubts.is_empty();
     if is_new {
         done.extend(rebuild::from_copies(&db, home)?);
@@ -57,6 +60,14 @@ pub fn repair(home: &Path) -> Result<Vec<String>, StoreError> {
         done.push(set_aside(home, CHECKPOINT_FILE)?);
     }
     let was_lost = decisions::lost_at(&db)?.is_some();
+    if !anchored.faults.is_empty() {
+        let older = |fault: &String| format!("the home is older than its anchor: {fault}");
+        done.extend(anchored.faults.iter().map(older));
+        anchored::accept(&db, home, anchor)?;
+    }
+    if let Some(number) = anchored.decisions {
+        transaction::whole(&db, |db| decisions::fail_closed(db, number + 1))?;
+    }
     done.extend(keeping::reconcile(&db, home, is_doubtful)?);
     match decisions::lost_at(&db)? {
         Some(_) if !was_lost => {

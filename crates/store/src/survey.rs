@@ -1,10 +1,12 @@
 //! An examination of a home's ledger that only reads: the database file, the journals, the keys, the
-//! last checkpoint and the copy of the decisions. It reports what is wrong and what is known.
+//! last checkpoint, the anchor and the copy of the decisions. It reports what is wrong and what is known.
 
 use std::path::Path;
 
+use domain::config::AnchorConfig;
 use rusqlite::Connection;
 
+use crate::anchored;
 use crate::database::connection::ReadOnlyFile;
 use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, schema};
@@ -62,7 +64,7 @@ pub struct JournalState {
 
 impl Survey {
     /// Examines everything but the content of the database.
-    pub fn of(home: &Path) -> Survey {
+    pub fn of(home: &Path, anchor: Option<&AnchorConfig>) -> Survey {
         let mut survey = Survey { keys: keys::count(&home.join(KEYS)), ..Survey::default() };
         let db = survey.examine_database(home);
         survey.examine_journals(home, db.as_ref());
@@ -72,6 +74,7 @@ impl Survey {
         if let Some(db) = &db {
             let examined = survey.examine_tables(home, db);
             survey.faults.extend(examined.err().map(|error| error.to_string()));
+            survey.examine_anchor(home, anchor);
         }
         survey
     }
@@ -134,6 +137,16 @@ impl Survey {
         }
         self.notes.extend(decisions::lost_at(db)?.map(|at| decisions::lost_words(&at)));
         Ok(())
+    }
+
+    fn examine_anchor(&mut self, home: &Path, anchor: Option<&AnchorConfig>) {
+        match anchored::check(home, anchor) {
+            Ok(check) => {
+                self.faults.extend(check.faults);
+                self.notes.extend(check.notes);
+            }
+            Err(error) => self.faults.push(error.to_string()),
+        }
     }
 
     fn examine_journals(&mut self, home: &Path, db: Option<&Connection>) {

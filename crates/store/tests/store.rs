@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod store {
+    mod anchors;
     mod copies;
     mod crash;
     mod decisions;

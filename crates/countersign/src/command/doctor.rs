@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use admin::view::{ServerEntry, ServerList};
-use domain::config::{Config, Transport};
+use domain::config::{AnchorConfig, Config, Transport};
 use mcp::task;
 use runner::agent::{AgentError, InstalledAgent, Isolation, Provider, Search};
 use serde::Serialize;
@@ -80,6 +80,8 @@ pub(crate) async fn run(place: &Locations, format: Format) -> Result<(), Failure
     }
     findings.extend(check_clients(home.path())?);
     findings.extend(while_waiting("trying out the agent programs", check_agents(&home)).await);
+    let anchor = config.as_ref().and_then(|config| config.ledger.anchor.as_ref());
+    findings.extend(check_anchor(home.path(), anchor));
     findings.extend(while_waiting("checking the ledger", check_ledger(home)).await?);
     output::print(format, &findings, |findings| screen(findings))?;
     let faults = findings.iter().filter(|finding| finding.health == Health::Fault).count();
@@ -275,6 +277,33 @@ async fn check_agents(home: &Home) -> Vec<Finding> {
                 format!("install a version of {name} that docs/isolation.md lists"),
             ),
         });
+    }
+    findings
+}
+
+/// Compares the home with what its anchor keeps.
+fn check_anchor(home: &Path, anchor: Option<&AnchorConfig>) -> Vec<Finding> {
+    if anchor.is_none() || !home.join(store::FILE).exists() {
+        return Vec::new();
+    }
+    let check = match store::anchored::check(home, anchor) {
+        Ok(check) => check,
+        Err(error) => {
+            return vec![Finding::fault("anchor", error.to_string(), "countersign ledger check")];
+        }
+    };
+    let fault = |words: String| {
+        let cure = "restore the newest backup of the home, or countersign ledger repair";
+        Finding::fault("anchor", words, cure)
+    };
+    let warning =
+        |words: String| Finding::warning("anchor", words, "see 'ledger.anchor' in the config");
+    let mut findings: Vec<Finding> = check.faults.into_iter().map(fault).collect();
+    findings.extend(check.notes.into_iter().map(warning));
+    if findings.is_empty() {
+        let count = check.compared;
+        let words = format!("the ledger has what its last {count} checkpoints name");
+        findings.push(Finding::ok("anchor", words));
     }
     findings
 }

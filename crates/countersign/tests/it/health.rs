@@ -16,7 +16,7 @@ fn tools() -> Value {
 }
 
 /// Runs `doctor` where no agent program is installed.
-async fn doctor(dir: &Path, args: &[&str]) -> Output {
+pub(crate) async fn doctor(dir: &Path, args: &[&str]) -> Output {
     let mut command = program(dir);
     command.arg("doctor").args(args).env("PATH", "/nonexistent");
     command.output().await.expect("the program runs")

@@ -166,6 +166,66 @@ async fn an_older_database_stops_the_start() {
 }
 
 #[tokio::test]
+async fn an_earlier_copy_of_the_home_shows_at_the_start_in_verify_and_in_doctor() {
+    let servers = |dir: &Path| json!({"s": scripted(dir, "s", &tools(dir))});
+    let mut gate = Gate::start(servers, json!({"ledger": {"anchor": "../heads.jsonl"}})).await;
+    let dir = gate.dir.path().to_owned();
+    let config = gate.config_file();
+    let with_config = |words: &[&str]| {
+        let words = words.iter().map(|word| (*word).to_owned());
+        words.chain(["--config".to_owned(), config.display().to_string()]).collect::<Vec<_>>()
+    };
+    let token = run(&dir, ["token", "create", "agent", "--operations", "read"]).await;
+    assert!(token.status.success(), "{}", stderr(&token));
+    assert_eq!(gate.http().await.code_of("write", "s:write").await, "ok");
+    assert_eq!(gate.end().await, Some(0));
+    let mut copying = std::process::Command::new("cp");
+    let copied = copying.arg("-a").args([gate.home(), dir.join("earlier")]).status().unwrap();
+    assert!(copied.success());
+    gate.restart().await;
+    let revoked = run(&dir, ["token", "revoke", "agent"]).await;
+    assert!(revoked.status.success(), "{}", stderr(&revoked));
+    assert_eq!(gate.http().await.code_of("write", "s:write").await, "ok");
+    assert_eq!(gate.end().await, Some(0));
+    let verify = async || run(&dir, with_config(&["receipt", "verify"])).await;
+    let doctor = async || {
+        let arguments = with_config(&["-o", "json"]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let output = crate::health::doctor(&dir, &arguments).await;
+        let findings: Vec<Value> = serde_json::from_str(&stdout(&output)).unwrap();
+        findings.into_iter().filter(|finding| finding["check"] == "anchor").collect::<Vec<_>>()
+    };
+    assert_eq!(verify().await.status.code(), Some(0));
+    let findings = doctor().await;
+    assert_eq!((findings.len(), &findings[0]["health"]), (1, &json!("ok")), "{findings:?}");
+
+    std::fs::rename(gate.home(), dir.join("later")).unwrap();
+    std::fs::rename(dir.join("earlier"), gate.home()).unwrap();
+    let refused = serve(&gate).await;
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    for words in ["LEDGER_INCOMPLETE", "is older than its anchor", "countersign ledger repair"] {
+        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+    }
+    let verified = verify().await;
+    assert_eq!(verified.status.code(), Some(1), "{}", stdout(&verified));
+    assert!(stdout(&verified).contains("at a checkpoint in the anchor"), "{}", stdout(&verified));
+    // Without the anchor the copy is sound: nothing in it is wrong.
+    let alone = run(&dir, ["receipt", "verify"]).await;
+    assert_eq!(alone.status.code(), Some(0), "{}", stderr(&alone));
+    let findings = doctor().await;
+    assert!(findings.iter().any(|finding| finding["health"] == "fault"), "{findings:?}");
+    let checked = run(&dir, with_config(&["ledger", "check"])).await;
+    assert_eq!(checked.status.code(), Some(1), "{}", stdout(&checked));
+    let repaired = run(&dir, with_config(&["ledger", "repair", "--yes"])).await;
+    assert!(repaired.status.success(), "{}", stderr(&repaired));
+    gate.restart().await;
+    let listed = stdout(&run(&dir, ["token", "list", "-o", "json"]).await);
+    assert!(!listed.contains("\"agent\""), "{listed}");
+    assert_eq!(gate.end().await, Some(0));
+    assert_eq!(verify().await.status.code(), Some(0));
+}
+
+#[tokio::test]
 async fn a_lock_file_deleted_under_a_gate_gives_its_chain_to_nobody() {
     let mut gate = gate().await;
     let client = gate.http().await;

@@ -125,6 +125,15 @@ pub(crate) fn number(db: &Connection) -> Result<i64, StoreError> {
     Ok(settings::get(db, NUMBER)?.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
+/// Returns the number of changes that the tables or their copy have.
+pub(crate) fn newest_number(db: &Connection, home: &Path) -> Result<i64, StoreError> {
+    let copied = match read(home) {
+        DecisionsFile::Valid(kept) => kept.number,
+        DecisionsFile::Missing | DecisionsFile::Invalid(_) => 0,
+    };
+    Ok(number(db)?.max(copied))
+}
+
 /// Returns when decisions were lost, unless a person has reviewed that.
 pub(crate) fn lost_at(db: &Connection) -> Result<Option<String>, StoreError> {
     Ok(settings::get(db, LOST)?.filter(|text| !text.is_empty()))

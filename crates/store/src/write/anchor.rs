@@ -2,7 +2,7 @@
 //! wait for it. If it is slow or fails, only the newest checkpoint is delivered later.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -190,7 +190,9 @@ impl Delivery {
         let mut options = OpenOptions::new();
         let appended =
             options.append(true).create(true).mode(0o600).open(path).and_then(|mut file| {
-                file.write_all(format!("{receipt}\n").as_bytes())?;
+                // A line that a crash cut short stays alone.
+                let start = if is_torn(path) { "\n" } else { "" };
+                file.write_all(format!("{start}{receipt}\n").as_bytes())?;
                 file.sync_data()
             });
         appended.map_err(|error| format!("cannot append to '{}': {error}", path.display()))
@@ -228,6 +230,16 @@ impl Delivery {
     }
 }
 
+/// Reports whether the last line of a file lacks its end, as far as the file can be read.
+fn is_torn(path: &Path) -> bool {
+    let mut last = [b'\n'];
+    let read = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)
+    });
+    read.is_ok() && last != *b"\n"
+}
+
 /// Waits for a process, and kills it when its time is over.
 fn ended(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + ANCHOR_TIME_MAX;
@@ -253,6 +265,17 @@ fn pause(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_torn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("anchor");
+        assert!(!is_torn(&path), "there is no file");
+        for (text, expected) in [("", false), ("{}\n", false), ("{}\n{", true)] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(is_torn(&path), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn pauses_grow_to_a_bound() {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
+use crate::state::decisions;
 use crate::write::checkpoint_file;
 use crate::write::compose::CHAIN_EXPIRED;
 use crate::write::link::Link;
@@ -33,7 +34,8 @@ pub(crate) fn checkpoint(db: &Connection) -> Result<Checkpoint, StoreError> {
     let omitted = heads.len().saturating_sub(HEADS_MAX) as u64;
     heads.truncate(HEADS_MAX);
     let heads = heads.into_iter().map(|known| known.head).collect();
-    Ok(Checkpoint { heads, omitted, count, digest, previous: newest(db)? })
+    let decisions = u64::try_from(decisions::number(db)?).ok();
+    Ok(Checkpoint { heads, omitted, count, digest, decisions, previous: newest(db)? })
 }
 
 /// Remembers the receipt of a checkpoint, and which heads it names.

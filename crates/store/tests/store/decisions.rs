@@ -59,7 +59,7 @@ fn lose_database(home: &Path) {
 async fn decisions_survive_the_loss_of_the_database() {
     let home = used_home().await;
     lose_database(home.path());
-    let done = store::repair::repair(home.path()).unwrap();
+    let done = store::repair::repair(home.path(), None).unwrap();
     let words = "operator decisions were restored";
     assert!(done.iter().any(|word| word.contains(words)), "{done:?}");
     let store = home.open();
@@ -92,7 +92,7 @@ async fn a_copy_with_a_wrong_signature_is_never_trusted() {
         assert!(again.contains("\"delete\""), "{again}");
         fs::write(copy.path().join("decisions.json"), &forged).unwrap();
         lose_database(copy.path());
-        store::repair::repair(copy.path()).unwrap();
+        store::repair::repair(copy.path(), None).unwrap();
         let store = copy.open();
         assert!(store.state().lost_at().unwrap().is_some());
         assert!(store.state().tokens().unwrap().is_empty());
@@ -114,7 +114,7 @@ async fn lost_decisions_fail_closed_until_a_person_ends_the_notice() {
     lose_database(home.path());
     fs::write(home.path().join("ledger.db"), old).unwrap();
     fs::remove_file(home.path().join("decisions.json")).unwrap();
-    store::repair::repair(home.path()).unwrap();
+    store::repair::repair(home.path(), None).unwrap();
     let store = home.open();
     let state = store.state();
     assert!(state.lost_at().unwrap().is_some());
@@ -127,7 +127,7 @@ async fn lost_decisions_fail_closed_until_a_person_ends_the_notice() {
     state.await_review("new").unwrap();
     assert!(state.server("new").unwrap().unwrap().has_baseline);
     store.close().await.unwrap();
-    let done = store::repair::repair(home.path()).unwrap();
+    let done = store::repair::repair(home.path(), None).unwrap();
     assert!(done[0].contains("ended the notice"), "{done:?}");
     assert_eq!(home.open().state().lost_at().unwrap(), None);
 }
@@ -177,7 +177,7 @@ async fn long_ten_thousand_approvals_do_not_slow_decisions_down() {
     let bytes = fs::metadata(home.path().join("decisions.json")).unwrap().len();
     eprintln!("{tools} approvals: {bytes} bytes, {each:?} a decision");
     lose_database(home.path());
-    store::repair::repair(home.path()).unwrap();
+    store::repair::repair(home.path(), None).unwrap();
     let store = home.open();
     assert_eq!(store.state().items("files").unwrap().len(), tools);
     assert_eq!(store.state().switched_off("files").unwrap().len(), 100);

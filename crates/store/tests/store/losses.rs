@@ -77,7 +77,7 @@ async fn a_flipped_bit_in_a_journal_costs_at_most_its_own_entry() {
         let mut damaged = text.clone();
         damaged[at] ^= 4;
         fs::write(&journal, damaged).unwrap();
-        let survey = Survey::of(copy.path());
+        let survey = Survey::of(copy.path(), None);
         let is_noticed = region == "line break" || region == "last line break";
         assert_eq!(survey.faults.is_empty(), is_noticed, "{region}: {survey:?}");
         let store = copy.open();
@@ -162,10 +162,10 @@ async fn a_home_whose_database_is_gone_is_not_begun_anew() {
         }
         let words = refusal(home.path());
         assert!(words.contains("1 signing key") && words.contains("1 journal"), "{words}");
-        let survey = Survey::of(home.path());
+        let survey = Survey::of(home.path(), None);
         assert_eq!(survey.journals[0].entries, 4, "{survey:?}");
         assert!(!survey.faults.is_empty() && !matches!(survey.database, FileState::Valid(_)));
-        let done = store::repair::repair(home.path()).unwrap();
+        let done = store::repair::repair(home.path(), None).unwrap();
         assert!(done.iter().any(|word| word.contains("adopted chain")), "{done:?}");
         home.open().close().await.unwrap();
         let look = home.look();
@@ -174,9 +174,9 @@ async fn a_home_whose_database_is_gone_is_not_begun_anew() {
         let repairs = repairs(&look);
         assert_eq!(repairs.len(), 1, "the journal had everything: {repairs:?}");
         assert_eq!(repairs[0]["subject"], "ledger");
-        let again = store::repair::repair(home.path()).unwrap();
+        let again = store::repair::repair(home.path(), None).unwrap();
         assert!(again.len() == 1 && again[0].contains("ended the notice"), "{again:?}");
-        assert_eq!(store::repair::repair(home.path()).unwrap(), Vec::<String>::new());
+        assert_eq!(store::repair::repair(home.path(), None).unwrap(), Vec::<String>::new());
     }
 }
 
@@ -212,14 +212,14 @@ async fn a_database_older_than_the_keys_or_a_journal_is_not_used() {
     fs::write(copy.path().join(store::FILE), &old).unwrap();
     let words = refusal(copy.path());
     assert!(words.contains("was replaced by") && words.contains("is not in it"), "{words}");
-    store::repair::repair(copy.path()).unwrap();
+    store::repair::repair(copy.path(), None).unwrap();
     copy.open().close().await.unwrap();
     let look = copy.look();
     look.assert_recorded(&kept);
     assert_eq!(look.status(&lost), "absent", "the journal was begun anew after it was filed");
     let lost: u64 = repairs(&look).iter().filter_map(|it| it["lost_entries"].as_u64()).sum();
     assert!(lost > 0, "{:?}", repairs(&look));
-    assert_eq!(Survey::of(copy.path()).faults, Vec::<String>::new());
+    assert_eq!(Survey::of(copy.path(), None).faults, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn a_checkpoint_does_not_forbid_to_repair_damage() {
     // Nothing is signed onto a chain that was longer, until a person orders it.
     left.home.open().close().await.unwrap();
     assert!(left.journal.exists());
-    store::repair::repair(left.home.path()).unwrap();
+    store::repair::repair(left.home.path(), None).unwrap();
     let look = left.home.look();
     assert_eq!(repairs(&look)[0]["lost_entries"], 3);
     assert!(!left.home.path().join("checkpoint.json").exists(), "it is set aside");
@@ -295,13 +295,13 @@ async fn a_database_older_than_the_last_checkpoint_is_not_used() {
     call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
     write_checkpoint(&home, 2);
-    assert_eq!(Survey::of(home.path()).faults, Vec::<String>::new());
+    assert_eq!(Survey::of(home.path(), None).faults, Vec::<String>::new());
     home.open().close().await.unwrap();
     write_checkpoint(&home, 7);
     let words = refusal(home.path());
     assert!(words.contains("has 2 receipts, but 7 at the last checkpoint"), "{words}");
-    assert!(Survey::of(home.path()).faults[0].contains("but 7 at the last checkpoint"));
-    let done = store::repair::repair(home.path()).unwrap();
+    assert!(Survey::of(home.path(), None).faults[0].contains("but 7 at the last checkpoint"));
+    let done = store::repair::repair(home.path(), None).unwrap();
     assert!(done.iter().any(|word| word.contains("set 'checkpoint.json' aside")), "{done:?}");
     home.open().close().await.unwrap();
     // One that no key of this home signed is reported, and stops nothing.
@@ -311,7 +311,7 @@ async fn a_database_older_than_the_last_checkpoint_is_not_used() {
     stranger.close().await.unwrap();
     write_checkpoint(&other, 7);
     fs::copy(other.path().join("checkpoint.json"), home.path().join("checkpoint.json")).unwrap();
-    assert!(matches!(Survey::of(home.path()).checkpoint, FileState::Invalid(_)));
+    assert!(matches!(Survey::of(home.path(), None).checkpoint, FileState::Invalid(_)));
     home.open().close().await.unwrap();
 }
 
@@ -396,7 +396,7 @@ async fn a_damaged_database_is_set_aside_and_what_can_be_read_is_kept() {
     bytes[middle..middle + 3 * 4096].fill(0x5a);
     fs::write(&file, bytes).unwrap();
     assert!(!store::survey::integrity(home.path()).unwrap().is_empty());
-    let done = store::repair::repair(home.path()).unwrap();
+    let done = store::repair::repair(home.path(), None).unwrap();
     let is_kept = |name: &str| name.starts_with("ledger.db.damaged-");
     let names = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name());
     assert!(names.into_iter().any(|name| is_kept(&name.to_string_lossy())), "{done:?}");
@@ -424,7 +424,7 @@ async fn copies_of_chains_fill_a_new_database() {
     fs::write(home.path().join("copies/chain.jsonl"), text).unwrap();
     drop(store);
     remove_database(home.path());
-    let done = store::repair::repair(home.path()).unwrap();
+    let done = store::repair::repair(home.path(), None).unwrap();
     assert!(done.iter().any(|word| word.contains("added 2 receipts")), "{done:?}");
     let look = home.look();
     assert!(look.receipt(&id).is_some());

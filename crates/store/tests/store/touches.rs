@@ -330,7 +330,7 @@ async fn a_changed_touch_or_join_is_found_and_a_repair_makes_touches_again() {
         assert!(found.contains(word), "{sql}: {found}");
     }
     rusqlite::Connection::open(&file).unwrap().execute("DELETE FROM touches", []).unwrap();
-    let done = store::repair::repair(home.path()).unwrap();
+    let done = store::repair::repair(home.path(), None).unwrap();
     assert!(done.iter().any(|words| words.contains("made 3 again")), "{done:?}");
     let store = home.open();
     assert_eq!(edges(&store).len(), 1);

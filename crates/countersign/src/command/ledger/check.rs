@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::thread;
 
+use domain::config::AnchorConfig;
 use mcp::task;
 use receipt::audit::{Audit, AuditDetail, AuditScope, Report};
 use receipt::chain::ChainExpectation;
@@ -64,7 +65,8 @@ pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure
         let words = format!("the home '{}' does not exist", home.path().display());
         return Err(Failure::not_checked(words));
     }
-    let checking = task::spawn_blocking(move || check(&home));
+    let anchor = super::anchor(place);
+    let checking = task::spawn_blocking(move || check(&home, anchor.as_ref()));
     let report = checking
         .await
         .map_err(|error| Failure::system(format!("the check stopped early: {error}")))?;
@@ -78,12 +80,12 @@ pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure
 
 /// Returns the number of receipts that were verified, or the faults.
 pub(super) fn verdict(home: &Home) -> Result<u64, Vec<String>> {
-    let report = check(home);
+    let report = check(home, None);
     if report.sound { Ok(report.chains.receipts) } else { Err(report.faults) }
 }
 
-fn check(home: &Home) -> CheckReport {
-    let survey = Survey::of(home.path());
+fn check(home: &Home, anchor: Option<&AnchorConfig>) -> CheckReport {
+    let survey = Survey::of(home.path(), anchor);
     let (mut faults, mut notes) = (survey.faults.clone(), survey.notes.clone());
     if survey.is_new() {
         notes.push("nothing has been recorded in this home".to_owned());

@@ -16,8 +16,10 @@ pub(super) async fn run(place: &Locations, yes: bool) -> Result<(), Failure> {
     }
     // Held until the end, so that no gate starts meanwhile.
     let _serving = home.lock()?;
-    let path = home.path().to_owned();
-    let (survey, living) = off_thread(move || (Survey::of(&path), survey::living(&path))).await?;
+    let anchor = super::anchor(place);
+    let (path, against) = (home.path().to_owned(), anchor.clone());
+    let survey = move || (Survey::of(&path, against.as_ref()), survey::living(&path));
+    let (survey, living) = off_thread(survey).await?;
     if let Some(chain) = living.first() {
         return Err(Failure::system(format!(
             "a process writes chain {chain} of this home: end every 'mcp', 'wrap' and 'run' first"
@@ -33,7 +35,8 @@ pub(super) async fn run(place: &Locations, yes: bool) -> Result<(), Failure> {
         confirm().await?;
     }
     let path = home.path().to_owned();
-    let done = off_thread(move || store::repair::repair(&path)).await?.map_err(Failure::store)?;
+    let repair = move || store::repair::repair(&path, anchor.as_ref());
+    let done = off_thread(repair).await?.map_err(Failure::store)?;
     if done.is_empty() {
         return output::line("there was nothing to repair");
     }

@@ -7,19 +7,21 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use admin::view::{ChainReport, LedgerReport};
+use domain::config::AnchorConfig;
 use mcp::task;
 use receipt::PublicKey;
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use receipt::checkpoint::HeadLine;
 use serde::{Deserialize, Serialize};
+use store::anchored::AnchorCheck;
 use store::read::{AuditSource, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
 use super::overview::{Chains, Overview, OverviewFacts};
 use crate::cli::{Locations, Verify};
 use crate::command::export::with_ending;
-use crate::command::keys;
+use crate::command::{keys, ledger};
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
@@ -41,7 +43,7 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
         (None, Some(db)) => {
             let db = db.clone();
             let home = Home::of(place).map_err(unchecked)?;
-            off_thread(move || of_ledger(&args, &home, &db, LedgerPlace::Copy)).await?
+            off_thread(move || of_ledger(&args, &home, &db, (LedgerPlace::Copy, None))).await?
         }
         (None, None) => of_home(place, args).await?,
     };
@@ -85,7 +87,7 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
         );
         return Err(Failure::not_checked(words));
     }
-    let args = std::sync::Arc::new(args);
+    let (args, anchor) = (std::sync::Arc::new(args), ledger::anchor(place));
     let mut patience = Some(SIGNING_TIME_MAX);
     loop {
         if let Err(failure) = settle(place).await {
@@ -97,8 +99,11 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
         let (home, args, file) = (Home::of(place)?, args.clone(), file.clone());
         let folder = home.path().to_owned();
         let verifying = {
-            let folder = folder.clone();
-            move || of_ledger(&args, &home, &file, LedgerPlace::Home(&folder))
+            let (folder, anchor) = (folder.clone(), anchor.clone());
+            move || {
+                let place = (LedgerPlace::Home(&folder), anchor.as_ref());
+                of_ledger(&args, &home, &file, place)
+            }
         };
         let verified = off_thread(verifying).await?;
         let may_change =
@@ -122,7 +127,7 @@ fn of_ledger(
     args: &Verify,
     home: &Home,
     file: &Path,
-    place: LedgerPlace<'_>,
+    (place, anchor): (LedgerPlace<'_>, Option<&AnchorConfig>),
 ) -> Result<Verified, Failure> {
     let known: Vec<PublicKey> = match &args.public_key {
         Some(file) => keys::in_file(file).map_err(unchecked)?,
@@ -132,9 +137,15 @@ fn of_ledger(
         |error: store::StoreError| Failure::not_checked(format!("'{}': {error}", file.display()));
     let reader = Reader::open(file).map_err(fail)?;
     let mut audit = audit(known.clone(), args)?;
+    let anchored = match place {
+        LedgerPlace::Home(folder) => store::anchored::check(folder, anchor).map_err(fail)?,
+        LedgerPlace::Copy => AnchorCheck::default(),
+    };
     let mut progress = Progress::new("receipts verified", None);
     reader.audit(&mut audit, AuditSource::on_all_cores(place), || progress.tick()).map_err(fail)?;
     progress.end();
+    anchored.faults.into_iter().for_each(|fault| audit.fault_of_ledger(fault));
+    anchored.notes.iter().for_each(|words| audit.note(format!("note: {words}")));
     let mut overview = Overview::default();
     reader.stamps(args.chain.as_deref(), |stamp| overview.add(stamp)).map_err(fail)?;
     let ended = |audit: Audit, expected| audit.finish(AuditScope::All, expected);
