@@ -84,6 +84,9 @@ pub(crate) const RETENTION_ROWS_MAX: usize = 512;
 pub(crate) const RETENTION_REST_MIN: Duration = Duration::from_millis(5);
 pub(crate) const RETENTION_REST_MAX: Duration = Duration::from_millis(100);
 
+/// Holders that a statement of deletions names for one kind of data; the rest are counted together.
+pub(crate) const STATED_HOLDERS_MAX: usize = 100;
+
 /// The time between the first entry that no checkpoint covers and the next checkpoint.
 pub(crate) const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
 

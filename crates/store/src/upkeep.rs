@@ -7,6 +7,7 @@ pub(crate) mod expiry;
 pub(crate) mod meter;
 pub(crate) mod names;
 pub(crate) mod pace;
+pub(crate) mod plan;
 pub(crate) mod retention;
 pub(crate) mod rules;
 pub(crate) mod shares;

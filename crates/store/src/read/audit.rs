@@ -27,6 +27,7 @@ use crate::database::lock::Lock;
 use crate::database::{WRITERS, schema};
 use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
+use crate::upkeep::tally;
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 use crate::write::journal;
 
@@ -191,6 +192,11 @@ impl Reader {
         if tables.is_ours {
             if !audit.wants_all() && !gone.missing.is_empty() {
                 self.hear_deletions(audit, &mut gone.stated)?;
+            }
+            let unstated = self.pool.ask(tally::unstated)?;
+            if !gone.missing.is_empty() && !unstated.is_empty() {
+                audit.note("note: the last deletions are not signed yet".to_owned());
+                gone.stated.add_unstated(&unstated);
             }
             gone.tell(audit);
             self.audit_records(audit)?;
@@ -427,9 +433,9 @@ impl Comparison<'_> {
         match span.check(row, &read.members, now)? {
             RecordCheck::Sound => {}
             RecordCheck::Expired => gone.expired += 1,
-            RecordCheck::Missing(started) => {
+            RecordCheck::Missing(token, started) => {
                 let (chain_id, index) = ((*chain_id).to_owned(), read.index);
-                gone.missing.push(MissingRecord { chain_id, index, started });
+                gone.missing.push(MissingRecord { chain_id, index, token, started });
             }
             RecordCheck::Fault(words) => {
                 audit.fault(chain_id, Some(read.index), format!("receipt {sequence}: {words}"));
@@ -478,17 +484,18 @@ struct GoneRecords {
     stated: StatedDeletions,
 }
 
-/// A receipt whose record can be gone only if a signed receipt says so.
+/// A receipt whose record can be gone only if retention says so.
 struct MissingRecord {
     chain_id: String,
     index: u64,
+    token: String,
     started: Timestamp,
 }
 
 impl GoneRecords {
     fn tell(mut self, audit: &mut Audit) {
-        for MissingRecord { chain_id, index, started } in self.missing {
-            if self.stated.cover(started) {
+        for MissingRecord { chain_id, index, token, started } in self.missing {
+            if self.stated.cover(&token, started) {
                 self.expired += 1;
             } else {
                 audit.fault(&chain_id, Some(index), format!("receipt {}: {MISSING}", index + 1));

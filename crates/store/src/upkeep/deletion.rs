@@ -1,5 +1,7 @@
-//! Deletes records, payloads and runs, oldest first, a few in one transaction, and counts them in
-//! the same transaction.
+//! Deletes records, payloads and runs, a few in one transaction, and counts them in the same
+//! transaction.
+
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -15,19 +17,20 @@ pub(crate) struct Deleted {
     pub(crate) bytes: u64,
 }
 
-/// A row to delete: its number, and the time of its record.
-struct OldRow {
-    number: i64,
-    at_us: Option<i64>,
+/// A row to delete: a record, a payload or a step.
+#[derive(Clone, Debug)]
+pub(crate) struct ExpiringRow {
+    pub(crate) number: i64,
+    /// The time of its record.
+    pub(crate) at_us: Option<i64>,
+    /// The bytes of its texts, as far as they were measured.
+    pub(crate) bytes: u64,
+    /// The token or workflow that it leaves for; none if it leaves for its age.
+    pub(crate) holder: Option<Arc<str>>,
 }
 
 /// Deletes the oldest records from before a time, with their payloads and touches.
-pub(crate) fn records(
-    db: &Connection,
-    before_us: i64,
-    most: usize,
-    reason: ExpiryReason,
-) -> Result<Deleted, StoreError> {
+pub(crate) fn records(db: &Connection, before_us: i64, most: usize) -> Result<Deleted, StoreError> {
     step(db, |db| {
         let old = old_rows(
             db,
@@ -36,77 +39,100 @@ pub(crate) fn records(
             before_us,
             most,
         )?;
-        let mut payload = db.prepare_cached("DELETE FROM payloads WHERE number = ?1")?;
-        let mut touches = db.prepare_cached("DELETE FROM touches WHERE number = ?1")?;
-        let mut meetings = db.prepare_cached("DELETE FROM meetings WHERE number = ?1")?;
-        let mut record = db.prepare_cached("DELETE FROM activity WHERE number = ?1")?;
-        let mut payloads = Vec::new();
-        for row in &old {
-            if payload.execute([row.number])? > 0 {
-                payloads.extend(row.at_us);
-            }
-            touches.execute([row.number])?;
-            meetings.execute([row.number])?;
-            record.execute([row.number])?;
-        }
-        count(db, ExpiredKind::Payloads, reason, &payloads)?;
-        count(db, ExpiredKind::Records, reason, &times(&old))?;
-        Ok(old.len())
+        delete_records(db, &old, ExpiryReason::Age)
     })
 }
 
-/// Deletes the oldest payloads, and outputs of steps that are older than every kept payload.
-pub(crate) fn payloads(db: &Connection, most: usize) -> Result<Deleted, StoreError> {
-    step(db, |db| {
-        let old = old_rows(
-            db,
-            "SELECT payloads.number, started_us FROM payloads LEFT JOIN activity USING (number)
-             WHERE payloads.number < ?1 ORDER BY payloads.number LIMIT ?2",
-            i64::MAX,
-            most,
-        )?;
-        let mut payload = db.prepare_cached("DELETE FROM payloads WHERE number = ?1")?;
-        for row in &old {
-            payload.execute([row.number])?;
-        }
-        count(db, ExpiredKind::Payloads, ExpiryReason::Size, &times(&old))?;
-        Ok(old.len() + outputs(db, most)?)
-    })
+/// Deletes these records, with their payloads and touches.
+pub(crate) fn planned_records(
+    db: &Connection,
+    rows: &[ExpiringRow],
+    reason: ExpiryReason,
+) -> Result<Deleted, StoreError> {
+    step(db, |db| delete_records(db, rows, reason))
 }
 
-/// Deletes outputs of steps that are older than every kept payload, with the texts and outcomes of
-/// the same time; returns their number.
-fn outputs(db: &Connection, most: usize) -> Result<usize, StoreError> {
-    let oldest: Option<i64> = db
-        .prepare_cached(
-            "SELECT started_us FROM payloads JOIN activity USING (number) ORDER BY number LIMIT 1",
-        )?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    let old = old_rows(
-        db,
-        "SELECT rowid, started_us FROM run_steps INDEXED BY run_steps_output
-         WHERE (output IS NOT NULL OR stderr IS NOT NULL) AND started_us < ?1
-         ORDER BY started_us LIMIT ?2",
-        oldest.unwrap_or(i64::MAX),
-        most,
-    )?;
-    let words = "UPDATE run_steps SET output = NULL, stderr = NULL WHERE rowid = ?1";
-    let mut output = db.prepare_cached(words)?;
-    let mut texts = db.prepare_cached(
-        "DELETE FROM run_texts WHERE (run, step) IN
-           (SELECT run, number FROM run_steps WHERE rowid = ?1)",
-    )?;
-    let mut outcomes = db.prepare_cached(
-        "DELETE FROM run_outcomes WHERE run = (SELECT run FROM run_steps WHERE rowid = ?1)",
-    )?;
-    for row in &old {
-        output.execute([row.number])?;
-        texts.execute([row.number])?;
-        outcomes.execute([row.number])?;
+/// Deletes those of the records that are still there, and returns their number.
+fn delete_records(
+    db: &Connection,
+    rows: &[ExpiringRow],
+    reason: ExpiryReason,
+) -> Result<usize, StoreError> {
+    let mut known =
+        db.prepare_cached("SELECT 1 FROM activity WHERE number = ?1 AND started_us IS ?2")?;
+    let mut touches = db.prepare_cached("DELETE FROM touches WHERE number = ?1")?;
+    let mut meetings = db.prepare_cached("DELETE FROM meetings WHERE number = ?1")?;
+    let mut record = db.prepare_cached("DELETE FROM activity WHERE number = ?1")?;
+    let (mut payloads, mut records) = (Vec::new(), Vec::new());
+    for row in rows {
+        if !known.exists(params![row.number, row.at_us])? {
+            continue;
+        }
+        payloads.extend(delete_payload(db, row)?);
+        touches.execute([row.number])?;
+        meetings.execute([row.number])?;
+        record.execute([row.number])?;
+        records.push(row.clone());
     }
-    count(db, ExpiredKind::StepOutputs, ExpiryReason::Size, &times(&old))?;
-    Ok(old.len())
+    count(db, ExpiredKind::Payloads, reason, &payloads)?;
+    count(db, ExpiredKind::Records, reason, &records)?;
+    Ok(records.len())
+}
+
+/// Deletes the payload of a record, and returns what was deleted; none if there is none any more.
+fn delete_payload(db: &Connection, row: &ExpiringRow) -> Result<Option<ExpiringRow>, StoreError> {
+    let mut payload = db.prepare_cached(
+        "DELETE FROM payloads WHERE number = ?1
+           AND (SELECT started_us FROM activity WHERE activity.number = ?1) IS ?2
+         RETURNING COALESCE(octet_length(arguments), 0) + COALESCE(octet_length(response), 0)",
+    )?;
+    let bytes = payload.query_row(params![row.number, row.at_us], |row| row.get(0)).optional()?;
+    Ok(bytes.map(|bytes| ExpiringRow { bytes, ..row.clone() }))
+}
+
+/// Deletes these payloads.
+pub(crate) fn planned_payloads(
+    db: &Connection,
+    rows: &[ExpiringRow],
+) -> Result<Deleted, StoreError> {
+    step(db, |db| {
+        let mut deleted = Vec::new();
+        for row in rows {
+            deleted.extend(delete_payload(db, row)?);
+        }
+        count(db, ExpiredKind::Payloads, ExpiryReason::Size, &deleted)?;
+        Ok(deleted.len())
+    })
+}
+
+/// Deletes the outputs of these steps, with the texts and outcomes of the same time.
+pub(crate) fn planned_outputs(
+    db: &Connection,
+    rows: &[ExpiringRow],
+) -> Result<Deleted, StoreError> {
+    step(db, |db| {
+        let mut output = db.prepare_cached(
+            "UPDATE run_steps SET output = NULL, stderr = NULL
+             WHERE rowid = ?1 AND (output IS NOT NULL OR stderr IS NOT NULL)",
+        )?;
+        let mut texts = db.prepare_cached(
+            "DELETE FROM run_texts WHERE (run, step) IN
+               (SELECT run, number FROM run_steps WHERE rowid = ?1)",
+        )?;
+        let mut outcomes = db.prepare_cached(
+            "DELETE FROM run_outcomes WHERE run = (SELECT run FROM run_steps WHERE rowid = ?1)",
+        )?;
+        let mut deleted = Vec::new();
+        for row in rows {
+            if output.execute([row.number])? > 0 {
+                texts.execute([row.number])?;
+                outcomes.execute([row.number])?;
+                deleted.push(row.clone());
+            }
+        }
+        count(db, ExpiredKind::StepOutputs, ExpiryReason::Size, &deleted)?;
+        Ok(deleted.len())
+    })
 }
 
 /// Deletes ended runs that began before a time, each once its steps are gone.
@@ -133,7 +159,7 @@ pub(crate) fn runs(db: &Connection, before_us: i64, most: usize) -> Result<Delet
             let is_empty = "NOT EXISTS (SELECT 1 FROM run_steps WHERE run = runs.number)";
             let sql = format!("DELETE FROM runs WHERE number = ?1 AND {is_empty}");
             if db.prepare_cached(&sql)?.execute([run.number])? > 0 {
-                ended.extend(run.at_us);
+                ended.push(run);
             }
             if left == 0 {
                 break;
@@ -161,25 +187,21 @@ fn old_rows(
     sql: &str,
     before_us: i64,
     most: usize,
-) -> Result<Vec<OldRow>, StoreError> {
+) -> Result<Vec<ExpiringRow>, StoreError> {
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map(params![before_us, limit(most)], |row| {
-        Ok(OldRow { number: row.get(0)?, at_us: row.get(1)? })
+        Ok(ExpiringRow { number: row.get(0)?, at_us: row.get(1)?, bytes: 0, holder: None })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn times(rows: &[OldRow]) -> Vec<i64> {
-    rows.iter().filter_map(|row| row.at_us).collect()
 }
 
 fn count(
     db: &Connection,
     kind: ExpiredKind,
     reason: ExpiryReason,
-    times: &[i64],
+    rows: &[ExpiringRow],
 ) -> Result<(), StoreError> {
-    tally::add(db, ExpiredData::of_times(kind, reason, times.iter().copied()))
+    tally::add(db, rows.iter().map(|row| ExpiredData::of_row(kind, reason, row)))
 }
 
 fn limit(most: usize) -> i64 {

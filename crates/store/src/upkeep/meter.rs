@@ -1,6 +1,6 @@
-//! Measures what retention may delete: the pages of its tables and indexes, and the records of the
-//! last day by token. That reads much of the file, so it runs on a thread and a connection of its
-//! own, and only when cheap bounds say that a limit may be exceeded.
+//! Measures what retention may delete: the pages of its tables and indexes, the records of the last
+//! day by token, and who must lose how much. That reads much of the file, so it runs on a thread and a
+//! connection of its own, and only when cheap bounds say that a limit may be exceeded.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -8,19 +8,21 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, InterruptHandle};
 
 use super::deletion::used_bytes;
+use super::plan::{DeletionPlan, TablePages};
 use super::rules::RetentionRules;
 use crate::database::connection::ReadOnlyFile;
 use crate::error::StoreError;
 
 /// The size of the data that retention may delete.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Measure {
-    pub(crate) records: u64,
     /// The bytes of the pages of records, payloads, names and runs.
     pub(crate) bytes: u64,
     /// The bytes in use in the whole file.
     pub(crate) used: u64,
     pub(crate) day: DayUse,
+    /// The rows that leave, if a limit is exceeded.
+    pub(crate) plan: DeletionPlan,
 }
 
 /// The records of the last day, which are not deleted.
@@ -112,9 +114,18 @@ pub(crate) fn measure(
     if day.exceeds(rules) {
         day.tokens = tokens(&moment, day_us, day.bytes)?;
     }
-    let bytes = of_records
-        + pages(&moment, &["payloads", "runs", "run_steps", "run_outcomes", "run_texts"])?;
-    Ok(Measure { records, bytes, used: used_bytes(&moment)?, day })
+    let parts = TablePages {
+        records: of_records,
+        payloads: pages(&moment, &["payloads"])?,
+        runs: pages(&moment, &["runs", "run_steps", "run_outcomes", "run_texts"])?,
+    };
+    let bytes = parts.records + parts.payloads + parts.runs;
+    let plan = if records > rules.records_max || bytes > rules.bytes_max() {
+        DeletionPlan::new(&moment, rules, day_us, parts)?
+    } else {
+        DeletionPlan::default()
+    };
+    Ok(Measure { bytes, used: used_bytes(&moment)?, day, plan })
 }
 
 impl DayUse {
@@ -163,7 +174,7 @@ fn tokens(db: &Connection, day_us: i64, bytes: u64) -> Result<Vec<TokenUse>, Sto
 }
 
 /// Returns the part of a number that some of all have.
-fn part(number: u64, some: u64, all: u64) -> u64 {
+pub(super) fn part(number: u64, some: u64, all: u64) -> u64 {
     let part = u128::from(number) * u128::from(some) / u128::from(all.max(1));
     u64::try_from(part).unwrap_or(u64::MAX)
 }
@@ -195,7 +206,7 @@ mod tests {
     fn only_what_retention_may_delete_is_measured() {
         let db = ledger();
         let before = measure(&db, &RULES, 201).unwrap();
-        assert_eq!((before.records, before.day.records, before.day.tokens.len()), (400, 200, 0));
+        assert_eq!((before.day.records, before.day.tokens.len()), (200, 0));
         assert!(before.bytes > 400 * 200 && before.bytes < before.used, "{before:?}");
         let text = "x".repeat(900);
         for name in 0..3_000 {

@@ -85,7 +85,9 @@ impl Names {
             if !unused.is_empty() {
                 let count = unused.len() as u64;
                 let reason = ExpiryReason::Unused;
-                tally::add(db, ExpiredData { kind: *kind, reason, count, span_us: None })?;
+                let (holder, bytes, span_us) = (None, 0, None);
+                let unused = ExpiredData { kind: *kind, reason, holder, count, bytes, span_us };
+                tally::add(db, std::iter::once(unused))?;
                 settings::set(db, SETTING, &(prunings(db)? + 1).to_string())?;
             }
             Ok(if examined < most { Progress::Done } else { Progress::After(last) })

@@ -1,7 +1,9 @@
 //! Retention in rounds: what is too old goes first; then, if a limit is exceeded, payloads, and
-//! records older than a day; then names that nothing refers to. A round takes many small steps, and
-//! ends with a signed statement of what it deleted. Records of the last day are never deleted.
+//! records older than a day, of those who hold most; then names that nothing refers to. A round takes
+//! many small steps, and ends with a signed statement of what it deleted. Records of the last day are
+//! never deleted.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,9 +11,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rusqlite::Connection;
 
+use super::deletion::ExpiringRow;
 use super::meter::{Measure, Meter};
 use super::names::NamesProgress;
 use super::pace::RetentionPace;
+use super::plan::DeletionPlan;
 use super::rules::{RetentionRules, days_before};
 use super::shares::{self, RecordShares};
 use super::tally::ExpiryReason;
@@ -23,6 +27,7 @@ use crate::limits::{RETENTION_REST_MAX, RETENTION_ROUNDS_APART};
 pub(crate) struct Retention {
     phase: Phase,
     round: Round,
+    plan: DeletionPlan,
     pace: RetentionPace,
     meter: Meter,
     shares: Arc<RecordShares>,
@@ -62,8 +67,9 @@ enum Phase {
     Old,
     Weigh,
     /// Records beyond the limit on their number.
-    Surplus(u64),
+    Surplus,
     Payloads,
+    Outputs,
     Records,
     Names(NamesProgress),
     End,
@@ -83,6 +89,7 @@ impl Retention {
         Retention {
             phase: Phase::Begin,
             round: Round::default(),
+            plan: DeletionPlan::default(),
             pace: RetentionPace::default(),
             meter: Meter::new(file),
             shares,
@@ -159,7 +166,7 @@ impl Retention {
 
     /// Returns the next phase, and whether this one wrote to the file.
     fn advance(&mut self, db: &Connection, now: Timestamp) -> Result<(Phase, bool), StoreError> {
-        let Round { oldest_us, day_us, .. } = self.round;
+        let oldest_us = self.round.oldest_us;
         let rows = self.pace.rows();
         let next = match self.phase {
             Phase::Begin => (self.begin(db, now)?, false),
@@ -168,33 +175,46 @@ impl Retention {
                 if deleted.rows > 0 { (Phase::Runs, true) } else { (Phase::Old, false) }
             }
             Phase::Old => {
-                let deleted = deletion::records(db, oldest_us, rows, ExpiryReason::Age)?;
+                let deleted = deletion::records(db, oldest_us, rows)?;
                 self.round.is_effective |= deleted.rows > 0;
                 let next = if deleted.rows < rows { Phase::Weigh } else { Phase::Old };
                 (next, deleted.rows > 0)
             }
             Phase::Weigh => (self.weigh(db)?, false),
-            Phase::Surplus(0) => (Phase::Payloads, false),
-            Phase::Surplus(left) => {
-                let most = rows.min(usize::try_from(left).unwrap_or(usize::MAX));
-                let deleted = deletion::records(db, day_us, most, ExpiryReason::Number)?;
-                self.freed(deleted);
-                let left = if deleted.rows < most { 0 } else { left - deleted.rows as u64 };
-                (Phase::Surplus(left), deleted.rows > 0)
+            Phase::Surplus => match next_rows(&mut self.plan.surplus, rows) {
+                planned if planned.is_empty() => (Phase::Payloads, false),
+                planned => {
+                    let reason = ExpiryReason::Number;
+                    self.freed(deletion::planned_records(db, &planned, reason)?);
+                    self.round.is_effective = true;
+                    (Phase::Surplus, true)
+                }
+            },
+            Phase::Payloads | Phase::Outputs | Phase::Records if self.round.excess == 0 => {
+                (self.names(), false)
             }
-            Phase::Payloads | Phase::Records if self.round.excess == 0 => (self.names(), false),
-            Phase::Payloads => {
-                let deleted = deletion::payloads(db, rows)?;
-                self.round.excess = self.round.excess.saturating_sub(deleted.bytes);
-                let next = if deleted.rows == 0 { Phase::Records } else { Phase::Payloads };
-                (next, deleted.rows > 0)
-            }
-            Phase::Records => {
-                let deleted = deletion::records(db, day_us, rows, ExpiryReason::Size)?;
-                self.freed(deleted);
-                let next = if deleted.rows == 0 { self.names() } else { Phase::Records };
-                (next, deleted.rows > 0)
-            }
+            Phase::Payloads => match next_rows(&mut self.plan.payloads, rows) {
+                planned if planned.is_empty() => (Phase::Outputs, false),
+                planned => {
+                    self.freed(deletion::planned_payloads(db, &planned)?);
+                    (Phase::Payloads, true)
+                }
+            },
+            Phase::Outputs => match next_rows(&mut self.plan.outputs, rows) {
+                planned if planned.is_empty() => (Phase::Records, false),
+                planned => {
+                    self.freed(deletion::planned_outputs(db, &planned)?);
+                    (Phase::Outputs, true)
+                }
+            },
+            Phase::Records => match next_rows(&mut self.plan.records, rows) {
+                planned if planned.is_empty() => (self.names(), false),
+                planned => {
+                    self.freed(deletion::planned_records(db, &planned, ExpiryReason::Size)?);
+                    self.round.is_effective = true;
+                    (Phase::Records, true)
+                }
+            },
             Phase::Names(mut progress) => {
                 let has_more = progress.prune(db, rows)?;
                 (if has_more { Phase::Names(progress) } else { Phase::End }, has_more)
@@ -205,12 +225,12 @@ impl Retention {
     }
 
     fn freed(&mut self, deleted: deletion::Deleted) {
-        self.round.is_effective |= deleted.rows > 0;
         self.round.excess = self.round.excess.saturating_sub(deleted.bytes);
     }
 
     fn begin(&mut self, db: &Connection, now: Timestamp) -> Result<Phase, StoreError> {
         self.filed = FiledRows::default();
+        self.plan = DeletionPlan::default();
         let rules = RetentionRules::kept(db)?;
         self.round = Round {
             rules,
@@ -236,21 +256,27 @@ impl Retention {
         let Some(measure) = self.meter.poll(rules, self.round.day_us)? else {
             return Ok(Phase::Weigh);
         };
-        Ok(self.weighed(&measure, &rules))
+        Ok(self.weighed(measure, &rules))
     }
 
-    fn weighed(&mut self, measure: &Measure, rules: &RetentionRules) -> Phase {
+    fn weighed(&mut self, measure: Measure, rules: &RetentionRules) -> Phase {
         self.shares.set(shares::over(&measure.day, rules));
         // Receipts that leave with their chains would make this too large.
         let others = measure.used.saturating_sub(measure.bytes);
         self.others = if rules.receipt_days == 0 { others } else { 0 };
         self.round.excess = measure.bytes.saturating_sub(rules.bytes_max());
-        Phase::Surplus(measure.records.saturating_sub(rules.records_max))
+        self.plan = measure.plan;
+        Phase::Surplus
     }
 
     fn names(&self) -> Phase {
         if self.round.is_effective { Phase::Names(NamesProgress::default()) } else { Phase::End }
     }
+}
+
+/// Takes the next rows of a plan.
+fn next_rows(plan: &mut VecDeque<ExpiringRow>, most: usize) -> Vec<ExpiringRow> {
+    plan.drain(..most.min(plan.len())).collect()
 }
 
 /// Returns an upper bound on the number of records.

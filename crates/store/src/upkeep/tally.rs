@@ -4,8 +4,10 @@
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use super::deletion::ExpiringRow;
 use crate::database::settings;
 use crate::error::StoreError;
+use crate::limits::STATED_HOLDERS_MAX;
 
 /// The name of the setting.
 const SETTING: &str = "expired_records";
@@ -33,12 +35,19 @@ pub(crate) enum ExpiryReason {
     Unused,
 }
 
-/// Deleted data of one kind, deleted for one reason.
+/// Deleted data of one kind, deleted for one reason, of one holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExpiredData {
     pub(crate) kind: ExpiredKind,
     pub(crate) reason: ExpiryReason,
+    /// The token, or the workflow of outputs, that had more than its share; none if it left for
+    /// another reason, or if there are too many to name.
+    #[serde(default)]
+    pub(crate) holder: Option<String>,
     pub(crate) count: u64,
+    /// The bytes of the deleted texts, as far as they were measured.
+    #[serde(default)]
+    pub(crate) bytes: u64,
     /// The times of the oldest and the newest, in microseconds; names have none.
     pub(crate) span_us: Option<(i64, i64)>,
 }
@@ -68,14 +77,18 @@ impl ExpiryReason {
 }
 
 impl ExpiredData {
-    /// Counts data by its times.
-    pub(crate) fn of_times(
+    pub(crate) fn of_row(
         kind: ExpiredKind,
         reason: ExpiryReason,
-        times: impl Iterator<Item = i64> + Clone,
+        row: &ExpiringRow,
     ) -> ExpiredData {
-        let span_us = times.clone().min().zip(times.clone().max());
-        ExpiredData { kind, reason, count: times.count() as u64, span_us }
+        let span_us = row.at_us.map(|at_us| (at_us, at_us));
+        let holder = row.holder.as_deref().map(str::to_owned);
+        ExpiredData { kind, reason, holder, count: 1, bytes: row.bytes, span_us }
+    }
+
+    fn is_like(&self, other: &ExpiredData) -> bool {
+        (self.kind, self.reason) == (other.kind, other.reason)
     }
 }
 
@@ -86,11 +99,15 @@ pub(crate) fn unstated(db: &Connection) -> Result<Vec<ExpiredData>, StoreError> 
 }
 
 /// Adds to the count, in the transaction that deletes.
-pub(crate) fn add(db: &Connection, more: ExpiredData) -> Result<(), StoreError> {
-    if more.count == 0 {
+pub(crate) fn add(
+    db: &Connection,
+    more: impl Iterator<Item = ExpiredData>,
+) -> Result<(), StoreError> {
+    let mut more = more.peekable();
+    if more.peek().is_none() {
         return Ok(());
     }
-    let all = joined(unstated(db)?, more);
+    let all = more.fold(unstated(db)?, joined);
     let text = serde_json::to_string(&all).expect("counts have a JSON form");
     settings::set(db, SETTING, &text)
 }
@@ -100,11 +117,18 @@ pub(crate) fn clear(db: &Connection) -> Result<(), StoreError> {
     settings::remove(db, SETTING)
 }
 
-fn joined(mut all: Vec<ExpiredData>, more: ExpiredData) -> Vec<ExpiredData> {
-    let same = all.iter_mut().find(|one| one.kind == more.kind && one.reason == more.reason);
-    match same {
+fn joined(mut all: Vec<ExpiredData>, mut more: ExpiredData) -> Vec<ExpiredData> {
+    let is_same =
+        |one: &ExpiredData, more: &ExpiredData| one.is_like(more) && one.holder == more.holder;
+    if !all.iter().any(|one| is_same(one, &more))
+        && all.iter().filter(|one| one.is_like(&more)).count() >= STATED_HOLDERS_MAX
+    {
+        more.holder = None;
+    }
+    match all.iter_mut().find(|one| is_same(one, &more)) {
         Some(one) => {
             one.count += more.count;
+            one.bytes += more.bytes;
             one.span_us = match (one.span_us, more.span_us) {
                 (Some((from, to)), Some((first, last))) => Some((from.min(first), to.max(last))),
                 (one, other) => one.or(other),
@@ -119,24 +143,50 @@ fn joined(mut all: Vec<ExpiredData>, more: ExpiredData) -> Vec<ExpiredData> {
 mod tests {
     use super::*;
 
+    fn data(kind: ExpiredKind, reason: ExpiryReason, holder: &str, at_us: i64) -> ExpiredData {
+        let holder = (!holder.is_empty()).then(|| holder.into());
+        let row = ExpiringRow { number: 1, at_us: Some(at_us), bytes: 10, holder };
+        ExpiredData::of_row(kind, reason, &row)
+    }
+
     #[test]
-    fn counts_of_one_kind_and_reason_are_joined() {
+    fn counts_of_one_kind_reason_and_holder_are_joined() {
         use ExpiredKind::{Payloads, Records};
         use ExpiryReason::{Age, Size};
-        let data = |kind, reason, times: &[i64]| {
-            ExpiredData::of_times(kind, reason, times.iter().copied())
-        };
         let all = [
-            data(Records, Age, &[5, 3]),
-            data(Payloads, Age, &[4]),
-            data(Records, Age, &[9]),
-            data(Records, Size, &[]),
+            data(Records, Age, "", 5),
+            data(Payloads, Age, "", 4),
+            data(Records, Age, "", 9),
+            data(Records, Age, "", 3),
+            data(Records, Size, "one", 7),
+            data(Records, Size, "two", 8),
+            data(Records, Size, "one", 1),
         ];
         let all = all.into_iter().fold(Vec::new(), joined);
-        let facts: Vec<_> = all.iter().map(|one| (one.kind, one.count, one.span_us)).collect();
+        let facts: Vec<_> = all
+            .iter()
+            .map(|one| (one.kind, one.holder.as_deref(), one.count, one.bytes, one.span_us))
+            .collect();
         assert_eq!(
             facts,
-            [(Records, 3, Some((3, 9))), (Payloads, 1, Some((4, 4))), (Records, 0, None)]
+            [
+                (Records, None, 3, 30, Some((3, 9))),
+                (Payloads, None, 1, 10, Some((4, 4))),
+                (Records, Some("one"), 2, 20, Some((1, 7))),
+                (Records, Some("two"), 1, 10, Some((8, 8))),
+            ]
         );
+    }
+
+    #[test]
+    fn only_so_many_holders_are_named() {
+        let more = STATED_HOLDERS_MAX + 20;
+        let all = (0..more)
+            .map(|holder| data(ExpiredKind::Payloads, ExpiryReason::Size, &holder.to_string(), 1));
+        let all = all.fold(Vec::new(), joined);
+        assert_eq!(all.len(), STATED_HOLDERS_MAX + 1);
+        let (last, named) = all.split_last().unwrap();
+        assert!(named.iter().all(|one| one.holder.is_some()));
+        assert_eq!((last.holder.as_deref(), last.count), (None, 20));
     }
 }

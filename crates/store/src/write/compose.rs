@@ -151,13 +151,19 @@ fn gone(chain_id: &str, sequence: u64, hash: Option<Hash>) -> Runtime<'_> {
 }
 
 /// Composes the receipt that states what retention deleted.
-pub(crate) fn records_expired(issuance: Issuance<'_>, deleted: &[ExpiredData]) -> Link {
+pub(crate) fn records_expired<'a>(issuance: Issuance<'a>, deleted: &'a [ExpiredData]) -> Link {
     let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
-    let stated = |data: &ExpiredData| {
+    let stated = |data: &'a ExpiredData| {
         let mut stated = Runtime::new();
         stated.insert("kind", data.kind.as_str());
         stated.insert("reason", data.reason.as_str());
         stated.insert("count", data.count);
+        if let Some(holder) = &data.holder {
+            stated.insert("holder", &**holder);
+        }
+        if data.bytes > 0 {
+            stated.insert("bytes", data.bytes);
+        }
         let time = |microseconds| timestamp::read(microseconds).map(timestamp::text).ok();
         let span = data.span_us.and_then(|(from, to)| time(from).zip(time(to)));
         if let Some((from, to)) = span {

@@ -138,6 +138,82 @@ async fn every_round_signs_what_it_deleted() {
     assert!(outcome.is_valid(), "{:?}", outcome.reports);
 }
 
+/// Appends calls of a token, with arguments of this many bytes.
+async fn append_of(store: &Store, token: &str, days: i64, (count, bytes): (usize, usize)) {
+    for _ in 0..count {
+        let mut call = started(Class::Write);
+        call.at -= jiff::SignedDuration::from_hours(24 * days);
+        token.clone_into(&mut call.agent.token);
+        call.arguments = payload(&"x".repeat(bytes));
+        let end = ended(&call);
+        store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
+    }
+    store.settled().await;
+}
+
+fn count_of(home: &Home, table: &str, token: &str) -> u64 {
+    let table = match table {
+        "payloads" => "payloads JOIN activity USING (number)",
+        other => other,
+    };
+    count(home.path(), &format!("{table} JOIN agents USING (agent) WHERE token = '{token}'"))
+}
+
+fn faults(store: &Store, home: &Home) -> Vec<String> {
+    let mut audit = Audit::new(store.public_keys().unwrap(), None, AuditDetail::Chains).unwrap();
+    store.read().audit(&mut audit, LedgerPlace::Home(home.path()), || ()).unwrap();
+    let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
+    outcome.reports.into_iter().filter_map(|report| report.error).collect()
+}
+
+#[tokio::test]
+async fn one_token_cannot_erase_the_payloads_of_another() {
+    let home = Home::new();
+    let store = home.open();
+    append_of(&store, "quiet", 0, (5, 60_000)).await;
+    append_of(&store, "loud", 0, (100, 60_000)).await;
+    store.set_retention(&Ledger { max_size_mb: 3, ..rules() }).unwrap();
+    until(&store, || !statements(&home).is_empty()).await;
+    assert_eq!(count_of(&home, "payloads", "quiet"), 5);
+    let left = count_of(&home, "payloads", "loud");
+    assert!((20..60).contains(&left), "{left}");
+    assert_eq!(count(home.path(), "activity"), 105, "records stay");
+    let [statement] = &statements(&home)[..] else { panic!("{:?}", statements(&home)) };
+    let lost = &statement[0];
+    assert_eq!((&lost["kind"], &lost["reason"]), (&"payloads".into(), &"size".into()));
+    assert_eq!((&lost["holder"], &lost["count"]), (&"loud".into(), &(100 - left).into()));
+    assert!(lost["bytes"].as_u64().unwrap() >= (100 - left) * 60_000, "{statement}");
+    assert!(lost["from"].as_str() <= lost["to"].as_str() && lost["from"].is_string());
+    assert_eq!(statement.as_array().unwrap().len(), 1, "nobody else lost anything: {statement}");
+    assert_eq!(faults(&store, &home), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn one_token_cannot_push_out_the_records_of_another() {
+    let home = Home::new();
+    let store = home.open();
+    append_of(&store, "quiet", 3, (20, 10)).await;
+    append_of(&store, "loud", 2, (300, 10)).await;
+    store.set_retention(&Ledger { max_records: 100, ..rules() }).unwrap();
+    until(&store, || count(home.path(), "activity") == 100).await;
+    assert_eq!(count_of(&home, "activity", "quiet"), 20);
+    assert_eq!(count_of(&home, "activity", "loud"), 80);
+    assert_eq!(faults(&store, &home), Vec::<String>::new(), "signed or not yet");
+    until(&store, || !statements(&home).is_empty()).await;
+    assert_eq!(faults(&store, &home), Vec::<String>::new());
+    // What is stated of one token covers no record of another.
+    store.close().await.unwrap();
+    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+    db.execute_batch(
+        "DELETE FROM touches WHERE number = 10; DELETE FROM payloads WHERE number = 10;
+                      DELETE FROM activity WHERE number = 10",
+    )
+    .unwrap();
+    drop(db);
+    let faults = faults(&store, &home);
+    assert!(faults[0].contains("its record is missing from activity"), "{faults:?}");
+}
+
 #[tokio::test]
 async fn deletions_of_a_killed_process_are_signed_by_the_next() {
     let home = Home::new();

@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
 use crate::record::RecordStatus;
+use crate::upkeep::tally::{ExpiredData, ExpiredKind};
 use crate::write::compose::OUTCOME;
 use crate::write::unsigned;
 
@@ -65,14 +66,21 @@ pub(super) enum RecordCheck {
     Sound,
     /// The record is gone, as its age or number allows.
     Expired,
-    /// The record of a call that began at this time is gone.
-    Missing(Timestamp),
+    /// The record of a call of this token that began at this time is gone.
+    Missing(String, Timestamp),
     Fault(String),
 }
 
-/// The times of records that were deleted, according to signed receipts.
+/// The records that were deleted, according to signed receipts.
 #[derive(Default)]
-pub(super) struct StatedDeletions(Vec<(Timestamp, Timestamp)>);
+pub(super) struct StatedDeletions(Vec<StatedDeletion>);
+
+/// The times of deleted records, and the token whose they were, if only one's were deleted.
+struct StatedDeletion {
+    token: Option<String>,
+    from: Timestamp,
+    to: Timestamp,
+}
 
 impl StatedDeletions {
     /// Adds the deletions that a receipt states.
@@ -83,13 +91,28 @@ impl StatedDeletions {
         let stated = receipt["issuer"]["runtime"]["expired_records"].as_array();
         for deletion in stated.into_iter().flatten().filter(|it| it["kind"] == "records") {
             let time = |name| member(deletion, name).parse().ok();
-            self.0.extend(time("from").zip(time("to")));
+            let token = deletion["holder"].as_str().map(str::to_owned);
+            let span = time("from").zip(time("to"));
+            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to }));
         }
     }
 
-    /// Reports whether a record that began at this time is among them.
-    pub(super) fn cover(&self, started: Timestamp) -> bool {
-        self.0.iter().any(|(from, to)| (*from..=*to).contains(&started))
+    /// Adds deletions that the next receipt will state.
+    pub(super) fn add_unstated(&mut self, deleted: &[ExpiredData]) {
+        for data in deleted.iter().filter(|data| data.kind == ExpiredKind::Records) {
+            let time = |us| Timestamp::from_microsecond(us).ok();
+            let span = data.span_us.and_then(|(from, to)| time(from - 1_000).zip(time(to)));
+            let token = data.holder.clone();
+            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to }));
+        }
+    }
+
+    /// Reports whether a record of this token that began at this time is among them.
+    pub(super) fn cover(&self, token: &str, started: Timestamp) -> bool {
+        self.0.iter().any(|deletion| {
+            deletion.token.as_deref().is_none_or(|of| of == token)
+                && (deletion.from..=deletion.to).contains(&started)
+        })
     }
 }
 
@@ -118,7 +141,7 @@ impl RecordSpan {
         if text(row, STATUS)?.is_none() {
             return Ok(match started.parse() {
                 Ok(started) if self.may_lack(started, now) => RecordCheck::Expired,
-                Ok(started) => RecordCheck::Missing(started),
+                Ok(started) => RecordCheck::Missing(token.to_owned(), started),
                 Err(_) => RecordCheck::Fault(MISSING.to_owned()),
             });
         }
@@ -352,17 +375,21 @@ mod tests {
         let mut stated = StatedDeletions::default();
         let deletion = serde_json::json!([
             {"kind": "payloads", "from": "2026-01-01T00:00:00Z", "to": "2026-01-09T00:00:00Z"},
-            {"kind": "records", "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}]);
+            {"kind": "records", "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"},
+            {"kind": "records", "holder": "one", "from": "2026-02-01T00:00:00Z",
+             "to": "2026-02-02T00:00:00Z"}]);
         let receipt = |kind: &str| {
             serde_json::json!({"credentialSubject": {"action": {"type": kind}},
                 "issuer": {"runtime": {"expired_records": deletion}}})
         };
         let at = |text: &str| text.parse().unwrap();
         stated.add(&receipt("data.api.read"));
-        assert!(!stated.cover(at("2026-01-01T12:00:00Z")), "a call's receipt states nothing");
+        assert!(!stated.cover("one", at("2026-01-01T12:00:00Z")), "a call states nothing");
         stated.add(&receipt(RECORDS_EXPIRED));
-        assert!(stated.cover(at("2026-01-01T12:00:00Z")));
-        assert!(!stated.cover(at("2026-01-03T00:00:00Z")));
+        assert!(stated.cover("one", at("2026-01-01T12:00:00Z")));
+        assert!(!stated.cover("one", at("2026-01-03T00:00:00Z")));
+        assert!(stated.cover("one", at("2026-02-01T12:00:00Z")));
+        assert!(!stated.cover("two", at("2026-02-01T12:00:00Z")), "none of its were deleted");
     }
 
     #[test]

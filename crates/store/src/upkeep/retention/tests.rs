@@ -32,25 +32,34 @@ impl Ledger {
         Ledger { db, retention, now: Timestamp::now(), _folder: folder }
     }
 
+    fn token(&self, agent: i64, token: &str) {
+        let sql = "INSERT INTO agents (agent, name, client, token) VALUES (?1, ?2, '', ?2)";
+        self.db.execute(sql, (agent, token)).unwrap();
+    }
+
     /// Adds records of this age with payloads of this many bytes.
     fn add(&self, count: i64, age_us: i64, payload: i64) {
+        self.add_of(1, count, age_us, payload);
+    }
+
+    fn add_of(&self, agent: i64, count: i64, age_us: i64, payload: i64) {
         let at = self.now.as_microsecond() - age_us;
         self.db
             .execute(
                 "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
                  INSERT INTO activity (id, changed, chain, type, source, surface, server, tool,
                    agent, started_us, status)
-                 SELECT random(), random(), 1, 'tool_call', '', '', '', '', 1, ?2, 'success'
+                 SELECT random(), random(), 1, 'tool_call', '', '', '', '', ?3, ?2, 'success'
                  FROM n",
-                [count, at],
+                [count, at, agent],
             )
             .unwrap();
         self.db
             .execute(
                 "INSERT INTO payloads (number, arguments)
                  SELECT number, printf('%.*c', ?2, 'x') FROM activity
-                 WHERE started_us = ?1 AND ?2 > 0",
-                [at, payload],
+                 WHERE started_us = ?1 AND agent = ?3 AND ?2 > 0",
+                [at, payload, agent],
             )
             .unwrap();
     }
@@ -66,6 +75,38 @@ impl Ledger {
 
     fn count(&self, what: &str) -> i64 {
         self.db.query_row(&format!("SELECT COUNT(*) FROM {what}"), [], |row| row.get(0)).unwrap()
+    }
+
+    fn payloads_of(&self, agent: i64) -> i64 {
+        self.count(&format!("payloads JOIN activity USING (number) WHERE agent = {agent}"))
+    }
+
+    /// Adds steps of a workflow's run that is this old, with outputs of this many bytes.
+    fn add_steps(&self, workflow: &str, count: i64, age_us: i64, bytes: i64) {
+        let at = self.now.as_microsecond() - age_us;
+        let run = "INSERT INTO runs (id, changed, workflow, pid, started_us, status)
+                   VALUES (?1, random(), ?1, 1, ?2, 'complete')";
+        self.db.execute(run, (workflow, at)).unwrap();
+        let steps = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+             INSERT INTO run_steps (run, number, changed, state, kind, attempt, status, started_us,
+               sessions, output)
+             SELECT ?2, i, random(), 's', 'command', 1, 'complete', ?3 + i, '[]',
+               printf('%.*c', ?4, 'x') FROM n";
+        let run = self.db.last_insert_rowid();
+        self.db.execute(steps, [count, run, at, bytes]).unwrap();
+    }
+
+    fn outputs_of(&self, workflow: &str) -> i64 {
+        self.count(&format!(
+            "run_steps JOIN runs ON runs.number = run
+             WHERE workflow = '{workflow}' AND output IS NOT NULL"
+        ))
+    }
+
+    /// Returns what was deleted of each holder.
+    fn losses(&self) -> Vec<(ExpiredKind, Option<String>, u64)> {
+        let all = tally::unstated(&self.db).unwrap().into_iter();
+        all.map(|one| (one.kind, one.holder, one.count)).collect()
     }
 
     fn stated(&self) -> Vec<(ExpiredKind, ExpiryReason, u64)> {
@@ -131,6 +172,94 @@ fn payloads_leave_for_size_before_any_record() {
     assert!((500..900).contains(&payloads), "{payloads}");
     ledger.round();
     assert_eq!(ledger.count("payloads"), payloads, "the free pages do not count");
+}
+
+#[test]
+fn a_flood_costs_nobody_else_a_payload() {
+    let mut ledger = Ledger::new(Some(RetentionRules { megabytes_max: 4, ..RULES }));
+    ledger.token(2, "loud");
+    ledger.add(200, 2 * DAY, 3_000);
+    ledger.add_of(2, 2_000, DAY / 2, 3_000);
+    ledger.round();
+    let loud = ledger.payloads_of(2);
+    assert!((300..800).contains(&loud), "{loud}");
+    assert_eq!(ledger.payloads_of(1), 200, "all of the other");
+    let (first, last) = ledger
+        .db
+        .query_row("SELECT MIN(number), MAX(number) FROM payloads WHERE number > 200", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })
+        .unwrap();
+    assert_eq!((last, last - first + 1), (2_200, loud), "its newest");
+    let lost = u64::try_from(2_000 - loud).unwrap();
+    assert_eq!(ledger.losses(), [(ExpiredKind::Payloads, Some("loud".to_owned()), lost)]);
+    let stated = &tally::unstated(&ledger.db).unwrap()[0];
+    assert_eq!(stated.bytes, lost * 3_000);
+    // What the other adds then takes from the one that holds most.
+    ledger.add(100, DAY / 3, 3_000);
+    ledger.round();
+    assert_eq!(ledger.payloads_of(1), 300);
+}
+
+#[test]
+fn those_who_hold_the_same_lose_the_same() {
+    let mut ledger = Ledger::new(Some(RetentionRules { megabytes_max: 4, ..RULES }));
+    ledger.token(2, "other");
+    ledger.add(1_000, 2 * DAY, 3_000);
+    ledger.add_of(2, 1_000, DAY / 2, 3_000);
+    ledger.round();
+    for agent in [1, 2] {
+        let left = ledger.payloads_of(agent);
+        assert!((300..600).contains(&left), "{agent}: {left}");
+    }
+}
+
+#[test]
+fn a_flood_costs_nobody_else_a_record() {
+    let mut ledger = Ledger::new(Some(RetentionRules { records_max: 100, ..RULES }));
+    ledger.token(2, "loud");
+    ledger.add(30, 3 * DAY, 0);
+    ledger.add_of(2, 500, 2 * DAY, 0);
+    ledger.round();
+    assert_eq!(ledger.count("activity WHERE agent = 1"), 30);
+    assert_eq!(ledger.count("activity WHERE agent = 2"), 70);
+    assert_eq!(ledger.losses(), [(ExpiredKind::Records, Some("loud".to_owned()), 430)]);
+    // Records of the last day stay, and nobody else makes up for them.
+    ledger.add_of(2, 300, DAY / 2, 0);
+    ledger.round();
+    assert_eq!(ledger.count("activity WHERE agent = 1"), 30);
+    assert_eq!(ledger.count("activity WHERE agent = 2"), 300);
+}
+
+#[test]
+fn records_without_payloads_cost_nobody_else_a_payload() {
+    let mut ledger = Ledger::new(Some(RetentionRules { megabytes_max: 2, ..RULES }));
+    ledger.token(2, "loud");
+    ledger.add(100, 2 * DAY, 3_000);
+    ledger.add_of(2, 20_000, DAY / 2, 0);
+    ledger.round();
+    assert_eq!((ledger.payloads_of(1), ledger.count("activity")), (100, 20_100));
+    assert_eq!(ledger.losses(), []);
+    // As soon as they are a day old, they leave.
+    ledger.now += SignedDuration::from_hours(24);
+    ledger.round();
+    assert_eq!(ledger.payloads_of(1), 100);
+    assert!(ledger.count("activity") < 20_100);
+    assert!(ledger.losses().iter().all(|(_, holder, _)| holder.as_deref() == Some("loud")));
+}
+
+#[test]
+fn a_workflow_that_puts_out_much_loses_its_own_outputs() {
+    let mut ledger = Ledger::new(Some(RetentionRules { megabytes_max: 4, ..RULES }));
+    ledger.add(100, 2 * DAY, 3_000);
+    ledger.add_steps("quiet", 20, 2 * DAY, 5_000);
+    ledger.add_steps("loud", 2_000, DAY / 2, 5_000);
+    ledger.round();
+    assert_eq!((ledger.payloads_of(1), ledger.outputs_of("quiet")), (100, 20));
+    let loud = ledger.outputs_of("loud");
+    assert!((100..700).contains(&loud), "{loud}");
+    let lost = u64::try_from(2_000 - loud).unwrap();
+    assert_eq!(ledger.losses(), [(ExpiredKind::StepOutputs, Some("loud".to_owned()), lost)]);
 }
 
 #[test]

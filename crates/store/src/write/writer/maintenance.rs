@@ -107,7 +107,8 @@ impl Writer {
         })?;
         for data in &deleted {
             let (kind, reason) = (data.kind.as_str(), data.reason.as_str());
-            tracing::info!(kind, reason, count = data.count, "deleted old data");
+            let holder = data.holder.as_deref();
+            tracing::info!(kind, reason, holder, count = data.count, "deleted old data");
         }
         Ok(())
     }
