@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 use store::read::contention::{ContentionFilter, WINDOW};
-use store::read::{Record, RecordedTouch};
+use store::read::{CoverageFilter, Reader, Record, RecordedTouch};
 use utoipa::IntoParams;
 
 use crate::Admin;
@@ -64,8 +64,11 @@ pub(crate) async fn show(
     Query(span): Query<SpanQuery>,
 ) -> Result<Json<ContentionGraph>, Refused> {
     let wanted = query.filter(&span)?;
-    let graph = admin.ask(move |reader| reader.contention(&wanted)).await?;
-    Ok(Json(graph.into()))
+    let period = CoverageFilter { server: None, start: wanted.start, end: wanted.end };
+    let question =
+        move |reader: &Reader| Ok((reader.contention(&wanted)?, reader.target_losses(&period)?));
+    let (graph, losses) = admin.ask(question).await?;
+    Ok(Json(ContentionGraph::new(graph, losses)))
 }
 
 pub(crate) async fn explain(

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use store::read::{CoverageFilter, TargetCoverage};
+use store::read::{CoverageFilter, Reader, TargetCoverage, TargetLosses};
 use utoipa::IntoParams;
 
 use crate::Admin;
 use crate::answer::{Query, Refused};
 use crate::ledger::SpanQuery;
-use crate::view::{BasisCount, CoverageList, ServerCoverage, ToolCoverage};
+use crate::view::{AgentLosses, BasisCount, CoverageList, ServerCoverage, ToolCoverage};
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct CoverageQuery {
@@ -25,12 +25,15 @@ pub(crate) async fn show(
     Query(span): Query<SpanQuery>,
 ) -> Result<Json<CoverageList>, Refused> {
     let filter = CoverageFilter { server: query.server, start: span.start()?, end: span.end()? };
-    let counted = admin.ask(move |reader| reader.target_coverage(&filter)).await?;
-    Ok(Json(of(&counted)))
+    let question = move |reader: &Reader| {
+        Ok((reader.target_coverage(&filter)?, reader.target_losses(&filter)?))
+    };
+    let (counted, losses) = admin.ask(question).await?;
+    Ok(Json(of(&counted, losses)))
 }
 
 /// Sums counts by server, and by tool within each.
-fn of(counted: &[TargetCoverage]) -> CoverageList {
+fn of(counted: &[TargetCoverage], losses: Vec<TargetLosses>) -> CoverageList {
     let mut servers: BTreeMap<&str, BTreeMap<&str, Vec<&TargetCoverage>>> = BTreeMap::new();
     for one in counted {
         servers.entry(&one.server).or_default().entry(&one.tool).or_default().push(one);
@@ -45,7 +48,8 @@ fn of(counted: &[TargetCoverage]) -> CoverageList {
         let server = server.to_owned();
         ServerCoverage { server, calls, with_target, by_basis, tools: tools.collect() }
     });
-    CoverageList { servers: servers.collect() }
+    let losses = losses.into_iter().map(AgentLosses::from).collect();
+    CoverageList { servers: servers.collect(), losses }
 }
 
 struct Sum {
@@ -89,12 +93,15 @@ mod tests {
                 has_target,
                 calls,
             };
-        let list = of(&[
+        let losses = TargetLosses { agent: "a#1".to_owned(), dropped: 2, shortened: 1 };
+        let counted = [
             row("a", "x", Some("keys"), true, 2),
             row("a", "x", Some("no resource in the arguments"), false, 5),
             row("a", "y", Some("keys"), true, 1),
             row("b", "z", None, true, 4),
-        ]);
+        ];
+        let list = of(&counted, vec![losses]);
+        assert_eq!((list.losses[0].agent.as_str(), list.losses[0].dropped), ("a#1", 2));
         let [a, b] = &list.servers[..] else { panic!() };
         assert_eq!((a.server.as_str(), a.calls, a.with_target, a.tools.len()), ("a", 8, 3, 2));
         let by_basis: Vec<_> = a.by_basis.iter().map(|one| (one.calls, one.has_target)).collect();

@@ -33,7 +33,7 @@ pub use call::{CallAnswer, CallIntent, CallRequest};
 pub use contention::{
     ContentionEdge, ContentionEvent, ContentionGraph, ContentionNode, ContentionStory, MeetingSide,
 };
-pub use coverage::{BasisCount, CoverageList, ServerCoverage, ToolCoverage};
+pub use coverage::{AgentLosses, BasisCount, CoverageList, ServerCoverage, ToolCoverage};
 pub use document::OpenApiDocument;
 pub use error::{ErrorAnswer, ErrorDetail};
 pub use event::{ActivityEvent, EventData, RunEvent, ServerEvent, StreamEvent, ToolEvent};

@@ -47,7 +47,7 @@ impl ToolProvider for Idle {
         _call: &'a Call,
         _ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
-        async { Ok(Reply { result: self.result.clone() }) }.boxed()
+        async { Ok(Reply::from(self.result.clone())) }.boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

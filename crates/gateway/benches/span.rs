@@ -66,7 +66,7 @@ impl ToolProvider for Idle {
         _call: &'a Call,
         _ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
-        async { Ok(Reply { result: self.result.clone() }) }.boxed()
+        async { Ok(Reply::from(self.result.clone())) }.boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -107,7 +107,7 @@ fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcom
 
 fn bench(criterion: &mut Criterion) {
     let (call, ctx) = (call(), CallContext::within(Duration::from_secs(60)));
-    let reply = Reply { result: text_result("ok") };
+    let reply = Reply::from(text_result("ok"));
     let outcome =
         CallOutcome::Replied { reply, warnings: Vec::new(), kept: RecordState::Committed };
     criterion.bench_function("span/without a tracer", |bencher| {

@@ -65,7 +65,8 @@ pub fn real_target(target: &Target) -> Option<Target> {
         return None;
     }
     let real = real_path(Path::new(target.resource()))?;
-    Target::new(FILESYSTEM, real.into_os_string().into_string().ok()?)
+    // What is no text can have no other name in an argument either.
+    Target::of_path(real.to_string_lossy().into_owned())
 }
 
 pub(crate) type Follow = dyn Fn(&Target) -> Option<Target> + Send + Sync;

@@ -54,11 +54,12 @@ impl Gateway {
         let snapshot = Snapshot::take(self, call, ctx).await;
         let arguments = &CallArguments::of(snapshot.settings(), &call.arguments);
         let named = touch::named(call, &snapshot, arguments.redacted());
-        let NamedTouches { touches, has_omitted } = named;
+        let NamedTouches { touches, warnings } = named;
         // Links are followed meanwhile, once for all records of the call.
         let touches = self.shared.links.follow(touches);
         let (store, snapshot) = (&self.shared.store, &snapshot);
-        let context = RecordContext { store, call, ctx, snapshot, arguments, has_omitted };
+        let warnings = &warnings;
+        let context = RecordContext { store, call, ctx, snapshot, arguments, warnings };
         let verdict = if self.shared.draining.is_cancelled() {
             Verdict::Refuse(shutting_down())
         } else if let Err(overuse) = share {

@@ -434,7 +434,7 @@ impl Upstream {
             None => (Carrier { peer: shared.clone(), lane: Lane::Shared }, None),
         };
         let result = self.exchange(call, ctx, &carrier, trace).await?;
-        Ok(Reply { result })
+        Ok(Reply::from(result))
     }
 
     /// Sends a request that is not recorded, on the connection that the session's calls use.

@@ -56,7 +56,7 @@ impl ToolProvider for Probe {
                 "trace" => format!("{:?}", ctx.trace),
                 other => panic!("no tool {other}"),
             };
-            Ok(Reply { result: text_result(&words) })
+            Ok(Reply::from(text_result(&words)))
         }
         .boxed()
     }

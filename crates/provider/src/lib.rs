@@ -5,6 +5,7 @@ mod call;
 mod context;
 mod span;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use domain::upstream::UpstreamFailure;
@@ -52,6 +53,15 @@ pub trait ProviderConnection: ToolProvider {
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub result: Raw,
+    /// The file or folder that the call opened, by its path without links, if the provider opened it
+    /// itself.
+    pub opened: Option<PathBuf>,
+}
+
+impl From<Raw> for Reply {
+    fn from(result: Raw) -> Reply {
+        Reply { result, opened: None }
+    }
 }
 
 /// The reason that a call has no result.

@@ -302,6 +302,7 @@ fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {
         duration: Duration::from_millis(12),
         response: payload(1_024),
         warnings: Vec::new(),
+        touches: Touches::default(),
     };
     (Box::new(started), Box::new(ended))
 }

@@ -30,7 +30,7 @@ pub use activity::Activity;
 pub use agents::SeenAgent;
 pub(crate) use audit::touches::signed as signed_touches;
 pub use audit::{AuditSource, LedgerPlace, SIGNING_TIME_MAX};
-pub use coverage::{CoverageFilter, TargetCoverage};
+pub use coverage::{CoverageFilter, TargetCoverage, TargetLosses};
 pub use export::{ReceiptTexts, Records};
 pub use filter::RecordFilter;
 pub use meetings::{MetRecord, StoredMeeting};

@@ -7,9 +7,10 @@ pub mod run;
 mod stored;
 
 pub use form::EntryForm;
-pub use redaction::TARGET_OMITTED;
+pub use redaction::{TARGET_OMITTED, TARGET_REDACTED, TARGETS_OMITTED};
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ledger::target::{Access, Touches};
@@ -161,6 +162,14 @@ impl CallStart {
         self.effective.is_some_and(|class| class > Class::Read)
     }
 
+    /// Returns the start of a call that ended so: under the names that its end has, if it has any.
+    pub(crate) fn ended(mut self: Arc<CallStart>, ended: &CallEnd) -> Arc<CallStart> {
+        if ended.has_touches() && ended.touches != self.touches {
+            Arc::make_mut(&mut self).touches = ended.touches.clone();
+        }
+        self
+    }
+
     /// Returns the access of the call's resources where the record does not state it, because an
     /// older program made it: that of its class, unless the class is no more than a guess.
     pub(crate) fn implied_access(&self) -> Access {
@@ -252,6 +261,14 @@ pub struct CallEnd {
     /// Warnings about the result itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The resources that the tool itself names, instead of those of the start; without a basis if it
+    /// names none.
+    #[serde(default, skip_serializing_if = "is_unstated", with = "stored::touches")]
+    pub touches: Touches,
+}
+
+fn is_unstated(touches: &Touches) -> bool {
+    touches.basis().is_none()
 }
 
 impl CallEnd {
@@ -265,7 +282,13 @@ impl CallEnd {
             duration: Duration::ZERO,
             response: Payload::default(),
             warnings: Vec::new(),
+            touches: Touches::default(),
         }
+    }
+
+    /// Reports whether the tool itself named what the call touched.
+    pub(crate) fn has_touches(&self) -> bool {
+        !is_unstated(&self.touches)
     }
 
     /// Returns the end of a call whose process died.
@@ -348,7 +371,7 @@ pub(crate) mod tests {
         let all = [touched("/a\u{1f}", Access::Write), touched("/b", Access::Read)];
         for (touches, expected) in [
             (Touches::default(), "null"),
-            (Touches::nothing(TargetBasis::SECRET), r#"["dropped: looked like a secret"]"#),
+            (Touches::nothing(TargetBasis::TOO_LONG), r#"["dropped: longer than 4096 bytes"]"#),
             (
                 Touches::new(all, TargetBasis::fixed("config")),
                 r#"["config","wfs","/a\u001f","rfs","/b"]"#,

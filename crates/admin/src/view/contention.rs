@@ -3,10 +3,10 @@
 use domain::ledger::contention::{AgentNode, Edge, Graph};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::read::{MetRecord, StoredMeeting};
+use store::read::{MetRecord, StoredMeeting, TargetLosses};
 use utoipa::ToSchema;
 
-use super::{ActivityRecord, words};
+use super::{ActivityRecord, AgentLosses, words};
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ContentionGraph {
@@ -14,6 +14,9 @@ pub struct ContentionGraph {
     pub nodes_total: usize,
     pub edges: Vec<ContentionEdge>,
     pub edges_total: usize,
+    /// Agents whose records do not tell all that they touched.
+    #[serde(default)]
+    pub losses: Vec<AgentLosses>,
 }
 
 /// An agent and its touches of known resources.
@@ -125,9 +128,10 @@ impl From<&MetRecord> for MeetingSide {
     }
 }
 
-impl From<Graph<String>> for ContentionGraph {
-    fn from(graph: Graph<String>) -> ContentionGraph {
+impl ContentionGraph {
+    pub(crate) fn new(graph: Graph<String>, losses: Vec<TargetLosses>) -> ContentionGraph {
         ContentionGraph {
+            losses: losses.into_iter().map(AgentLosses::from).collect(),
             nodes: graph.nodes.into_iter().map(ContentionNode::from).collect(),
             nodes_total: graph.nodes_total,
             edges: graph.edges.into_iter().map(ContentionEdge::from).collect(),

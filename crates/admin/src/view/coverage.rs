@@ -1,12 +1,33 @@
 //! The number of calls that had a target.
 
 use serde::{Deserialize, Serialize};
+use store::read::TargetLosses;
 use utoipa::ToSchema;
 
 /// The servers with calls, by name.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct CoverageList {
     pub servers: Vec<ServerCoverage>,
+    /// Agents whose records do not tell all that they touched, the most dropped targets first.
+    #[serde(default)]
+    pub losses: Vec<AgentLosses>,
+}
+
+/// An agent with calls of which a target was dropped or shortened.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct AgentLosses {
+    pub agent: String,
+    /// Calls of which a target is left out: its name is too long, or there are too many.
+    pub dropped: u64,
+    /// Calls of which a target has `[redacted]` for a part of its name.
+    pub shortened: u64,
+}
+
+impl From<TargetLosses> for AgentLosses {
+    fn from(losses: TargetLosses) -> AgentLosses {
+        let TargetLosses { agent, dropped, shortened } = losses;
+        AgentLosses { agent, dropped, shortened }
+    }
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]

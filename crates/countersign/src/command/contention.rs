@@ -7,6 +7,7 @@ use admin::view::{ContentionEdge, ContentionGraph, ContentionStory};
 use domain::ledger::contention::ContentionKind;
 use jiff::Zoned;
 
+use super::targets::with_losses;
 use crate::cli::{Contention, ContentionSearch, ContentionVerb, Locations};
 use crate::control::{Control, encode, with_query};
 use crate::exit::Failure;
@@ -44,7 +45,9 @@ async fn list_edges(place: &Locations, args: Contention) -> Result<(), Failure> 
     } else {
         "no two agents used the same resource within the window"
     };
-    output::print(output, &graph, |graph| list(graph, none, &Zoned::now()))
+    let shown =
+        |graph: &ContentionGraph| with_losses(list(graph, none, &Zoned::now()), &graph.losses);
+    output::print(output, &graph, shown)
 }
 
 impl ContentionSearch {
@@ -143,7 +146,7 @@ mod tests {
     }
 
     fn graph(edges: Vec<ContentionEdge>, edges_total: usize) -> ContentionGraph {
-        ContentionGraph { nodes: vec![], nodes_total: 0, edges, edges_total }
+        ContentionGraph { nodes: vec![], nodes_total: 0, edges, edges_total, losses: vec![] }
     }
 
     #[test]

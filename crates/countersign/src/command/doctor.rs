@@ -5,16 +5,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use admin::view::{ServerEntry, ServerList};
+use admin::view::{AgentLosses, CoverageList, ServerEntry, ServerList};
 use domain::config::{AnchorConfig, Config, Transport};
+use jiff::{SignedDuration, Timestamp};
 use mcp::task;
 use runner::agent::{AgentError, InstalledAgent, Isolation, Provider, Search};
 use serde::Serialize;
 use tokio::process::Command;
 
+use super::targets::lost;
 use super::{connect, ledger, status};
 use crate::cli::{Format, Locations};
-use crate::control::Control;
+use crate::control::{self, Control, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::progress::while_waiting;
@@ -22,6 +24,9 @@ use crate::{folders, output, source};
 
 /// Less free space than this is a warning: the ledger must be able to grow.
 const FREE_BYTES_MIN: u64 = 500 * 1024 * 1024;
+
+/// The period in which targets that records lack are a warning.
+const RECENT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The time for a launcher such as `npx` to tell its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -82,7 +87,11 @@ pub(crate) async fn run(place: &Locations, format: Format) -> Result<(), Failure
     findings.extend(while_waiting("trying out the agent programs", check_agents(&home)).await);
     let anchor = config.as_ref().and_then(|config| config.ledger.anchor.as_ref());
     findings.extend(check_anchor(home.path(), anchor));
+    let has_ledger = home.ledger().is_ok();
     findings.extend(while_waiting("checking the ledger", check_ledger(home)).await?);
+    if has_ledger {
+        findings.extend(check_targets(place).await?);
+    }
     output::print(format, &findings, |findings| screen(findings))?;
     let faults = findings.iter().filter(|finding| finding.health == Health::Fault).count();
     match faults {
@@ -222,6 +231,17 @@ async fn check_states(control: &Control) -> Result<Vec<Finding>, Failure> {
         }
     };
     Ok(list.servers.iter().filter_map(finding).collect())
+}
+
+/// Finds the agents whose recent records do not tell all that they touched.
+async fn check_targets(place: &Locations) -> Result<Vec<Finding>, Failure> {
+    let since = Timestamp::now().checked_sub(RECENT).map(|since| since.to_string()).ok();
+    let path = with_query("/api/v1/targets/coverage", &[("start_time", since)]);
+    let list: CoverageList = output::read(&control::read(place, None, &path).await?)?;
+    let finding = |losses: &AgentLosses| {
+        Finding::warning("targets", lost(losses), "countersign targets coverage --since 7d")
+    };
+    Ok(list.losses.iter().map(finding).collect())
 }
 
 /// Asks a launcher for its version. Other programs are not started: they may do anything.

@@ -3,6 +3,8 @@
 mod coverage;
 mod try_call;
 
+pub(super) use coverage::{lost, with_losses};
+
 use crate::cli::{Locations, Targets};
 use crate::exit::Failure;
 

@@ -72,6 +72,7 @@ fn entry(number: usize, bytes: usize) -> Entry {
         duration: Duration::from_millis(1),
         response: payload(format!("\"{}\"", "x".repeat(bytes))),
         warnings: Vec::new(),
+        touches: Touches::default(),
     };
     Entry::Whole(Box::new(started), Box::new(ended))
 }

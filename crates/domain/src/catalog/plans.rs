@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::ledger::target::{Access, TargetMapping, TargetPlan, ToolShape};
@@ -12,6 +11,9 @@ use crate::tool::Tool;
 /// The longest input schema that a call waits for. Ordinary ones are shorter, and their plans are
 /// compiled in microseconds.
 const AT_ONCE_BYTES: usize = 8 * 1024;
+
+/// Schemas within schemas whose properties are those of the tool.
+const COMPOSITIONS_MAX: usize = 3;
 
 /// The part of a server that its tools' plans depend on. None of it is a matter of trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,15 +90,34 @@ impl ToolPlans {
     }
 }
 
-/// Returns the properties of an input schema; none if it has none that can be read.
+/// Returns the properties of an input schema, with those of the schemas that it is composed of; none
+/// if it has none that can be read.
 pub(super) fn properties(schema: Option<&str>) -> Map<String, Value> {
-    #[derive(Deserialize)]
-    struct InputSchema {
-        #[serde(default)]
-        properties: Map<String, Value>,
+    let mut found = Map::new();
+    if let Some(schema) = schema.and_then(|schema| serde_json::from_str::<Value>(schema).ok()) {
+        collect(&schema, &schema, COMPOSITIONS_MAX, &mut found);
     }
-    let schema = schema.and_then(|schema| serde_json::from_str::<InputSchema>(schema).ok());
-    schema.map(|schema| schema.properties).unwrap_or_default()
+    found
+}
+
+/// Collects the properties of a schema, which may be a part of another.
+fn collect(root: &Value, schema: &Value, depth: usize, found: &mut Map<String, Value>) {
+    for (key, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
+        if !found.contains_key(key) {
+            found.insert(key.clone(), property.clone());
+        }
+    }
+    if depth == 0 {
+        return;
+    }
+    let parts =
+        ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|name| schema.get(name)?.as_array());
+    parts.flatten().for_each(|part| collect(root, part, depth - 1, found));
+    let place = schema.get("$ref").and_then(Value::as_str).and_then(|it| it.strip_prefix('#'));
+    if let Some(referred) = place.and_then(|place| root.pointer(place)) {
+        collect(root, referred, depth - 1, found);
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +156,22 @@ mod tests {
         assert!(planned.plan("e").is_none());
         let reviewed = planned.review(|_| ApprovalState::Approved).unwrap();
         assert!(reviewed.plan("d").is_some(), "an approval keeps the plans");
+    }
+
+    #[test]
+    fn a_tool_has_the_properties_of_all_schemas_that_its_own_is_composed_of() {
+        for (schema, expected) in [
+            (r#"{"properties":{"a":{},"b":{}}}"#, "a b"),
+            (r#"{"properties":{"a":{}},"oneOf":[{"properties":{"b":{}}},true]}"#, "a b"),
+            (r##"{"$ref":"#/$defs/T","$defs":{"T":{"properties":{"a":{}}}}}"##, "a"),
+            (r##"{"allOf":[{"$ref":"#/$defs/T"}],"$defs":{"T":{"$ref":"#/$defs/T"}}}"##, ""),
+            (r#"{"properties":[1]}"#, ""),
+            ("true", ""),
+        ] {
+            let found = properties(Some(schema));
+            let keys: Vec<&str> = found.keys().map(String::as_str).collect();
+            assert_eq!(keys.join(" "), expected, "{schema}");
+        }
     }
 
     #[test]

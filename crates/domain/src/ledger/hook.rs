@@ -1,8 +1,6 @@
 //! Converts a hook event of Claude Code into a frame for the events socket. The agent waits for the
 //! hook, so only the event itself is examined.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +14,7 @@ use receipt::json::{self, Object};
 pub const CHANNEL: &str = "claude-code";
 const CAPTURE_METHOD: &str = "hook";
 
-/// The name of the target among the omitted fields: it appeared to contain a secret.
+/// The name of the target among the omitted fields: it was too long.
 pub const TARGET: &str = "target";
 
 /// The name of the links of the target's path among the omitted fields: there was no time to follow
@@ -73,25 +71,16 @@ pub fn frame(
     let (input, output) =
         (redacted(event.tool_input, redactor)?, redacted(event.tool_response, redactor)?);
     event.redact(redactor);
-    let named = touched(&tool, event.tool_input, &cwd);
-    let is_plain = |target: &Target| {
-        let text = |text| matches!(redactor.text(text), Cow::Borrowed(_));
-        text(target.resource()) && text(target.system())
-    };
-    // A target with a part removed would name a different resource.
-    let given = named.clone().filter(|target| {
-        let same = input.is_none() || touched(&tool, input.as_deref(), &cwd) == named;
-        same && is_plain(target)
-    });
     let mut omitted = Vec::new();
-    let target = given.and_then(|given| match real(&given) {
-        RealName::Same => Some(given),
-        RealName::Other(real) => Some(real).filter(is_plain),
+    let named = touched(&tool, event.tool_input, &cwd).map(|given| match real(&given) {
+        RealName::Same => given,
+        RealName::Other(real) => real,
         RealName::Unknown => {
             omitted.push(LINKS);
-            Some(given)
+            given
         }
     });
+    let target = named.as_ref().and_then(|named| named.recordable(redactor));
     if named.is_some() && target.is_none() {
         omitted.push(TARGET);
     }
@@ -102,8 +91,8 @@ pub fn frame(
         channel: CHANNEL,
         tool,
         decision: decision.as_str(),
-        target_system: target.as_ref().map(Target::system),
-        target_resource: target.as_ref().map(Target::resource),
+        target_system: target.as_deref().map(Target::system),
+        target_resource: target.as_deref().map(Target::resource),
         input: input.as_deref().or(event.tool_input),
         output: output.as_deref().or(event.tool_response),
         error: event.error.as_deref().filter(|error| !error.is_empty()),
@@ -333,7 +322,7 @@ mod tests {
             ("Grep", json!({"pattern": "x", "path": "src/"}), Some(("filesystem", "/w/src"))),
             ("LS", json!({"path": "/w/.."}), Some(("filesystem", "/"))),
             ("WebFetch", json!({"url": "https://example.com", "prompt": "x"}), None),
-            ("Write", json!({"file_path": "a\u{0}b"}), None),
+            ("Write", json!({"file_path": "a\u{0}b"}), Some(("filesystem", "/w/a⟨U+0000⟩b"))),
             ("Write", json!({"file_path": "x".repeat(1 << 20)}), None),
             ("Write", json!({"file_path": 7}), None),
             ("Read", json!("text"), None),
@@ -345,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_holds_no_secret_and_no_part_of_a_target_with_one() {
+    fn a_frame_holds_no_secret_and_hides_the_segment_of_a_target_with_one() {
         let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
         let text = text(json!({
             "tool_name": "Write", "tool_input": {"file_path": secret, "n": [1, secret]},
@@ -355,19 +344,24 @@ mod tests {
         .unwrap();
         assert!(!text.contains("ghp_") && !text.contains("hunter2"), "{text}");
         let frame = EventFrame::parse(text.as_bytes()).unwrap();
-        assert_eq!((frame.target, frame.omitted), (None, vec![TARGET.to_owned()]));
+        assert_eq!(frame.target.as_ref().map(Target::resource), Some("/w/[redacted]"));
+        assert!(frame.omitted.is_empty());
+        let left = read(json!({"tool_input": {"file_path": format!("{secret}/../a.rs")}}));
+        assert_eq!(left.target.as_ref().map(Target::resource), Some("/w/a.rs"));
+        let long = read(json!({"tool_input": {"file_path": "x".repeat(5000)}}));
+        assert_eq!((long.target, long.omitted), (None, vec![TARGET.to_owned()]));
     }
 
     #[test]
     fn a_file_has_its_real_name_if_that_is_known_in_time() {
         let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-        let other =
-            |path: &str| RealName::Other(Target::new("filesystem", path.to_owned()).unwrap());
+        let other = |path: &str| RealName::Other(Target::of_path(path.to_owned()).unwrap());
         for (real, resource, omitted) in [
             (RealName::Same, Some("/w/a.rs"), vec![]),
             (other("/real/a.rs"), Some("/real/a.rs"), vec![]),
             (RealName::Unknown, Some("/w/a.rs"), vec![LINKS]),
-            (other(&format!("/real/{secret}")), None, vec![TARGET]),
+            (other(&format!("/real/{secret}/b")), Some("/real/[redacted]/b"), vec![]),
+            (other(&format!("/{}", "x".repeat(5000))), None, vec![TARGET]),
         ] {
             let event = event(json!({})).to_string();
             let text = frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, |_| real.clone());

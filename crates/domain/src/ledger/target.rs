@@ -3,8 +3,10 @@
 
 mod canonical;
 mod generic;
+mod keys;
 mod manifest;
 mod mapping;
+mod name;
 mod plan;
 mod shell;
 mod sql;
@@ -18,6 +20,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,9 +29,11 @@ pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
     ToolPattern, UnfitTargetRule, system_fault,
 };
+pub use name::{NameLosses, SecretTexts};
 pub use plan::{CallPlace, ExplainedTargets, PlanStep, PlannedTargets, TargetPlan, ToolShape};
 pub use table::{KnownServer, known_servers};
 pub use template::{TARGET_FILTERS, TargetTemplate, TargetTemplateFault};
+use touched::FOUND_MAX;
 pub use touched::{Access, TOUCHED_MAX, TargetBasis, Touched, Touches};
 
 /// The limits of the receipt format.
@@ -60,6 +66,21 @@ impl Target {
         }
         let is_address = uri::is_address(&resource);
         Target::recorded(system, if is_address { uri::canonical(&resource)? } else { resource })
+    }
+
+    /// Returns a file of this machine by its absolute path on the disk, of any length and with any
+    /// characters. `recordable` makes a name of it.
+    pub fn of_path(path: String) -> Option<Target> {
+        (!path.is_empty()).then(|| Target { system: FILESYSTEM.to_owned(), resource: path })
+    }
+
+    /// Returns a path in something other than this machine's disk, of any length and with any
+    /// characters. `recordable` makes a name of it.
+    fn of_server(system: &str, path: String) -> Option<Target> {
+        if path.contains("://") || path.starts_with("//") {
+            return Target::new(system, path);
+        }
+        (!path.is_empty()).then(|| Target { system: system.to_owned(), resource: path })
     }
 
     /// Returns a target from a record, whatever rules applied when the record was made.
@@ -113,7 +134,7 @@ pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Opt
 
 /// Returns the target for a file of this machine; a relative path needs an absolute `cwd`.
 pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
-    Target::new(FILESYSTEM, clean(path, cwd)?)
+    Target::of_path(clean(path, cwd)?)
 }
 
 /// Returns the target for a server's resource: a file of this machine, an address that means the same
@@ -216,19 +237,22 @@ fn usable(value: &Value) -> Option<&str> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Reports whether a path is the address of a share with a user, perhaps with a password:
-/// `//user@host/share`.
-fn is_share_with_user(path: &str) -> bool {
-    let host = path.strip_prefix("//").and_then(|rest| rest.split('/').next());
-    host.is_some_and(|host| host.contains('@'))
+/// Removes the user, perhaps with a password, from the address of a share: `//user@host/share`.
+fn without_share_user(path: &str) -> Cow<'_, str> {
+    let host = path.strip_prefix("//").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    match host.rfind('@') {
+        Some(at) => Cow::Owned(format!("//{}", &path["//".len() + at + 1..])),
+        None => Cow::Borrowed(path),
+    }
 }
 
 /// Makes a path absolute, without `.`, `..`, and doubled or trailing slashes. Links are not
 /// followed: that would need the disk, and the result could differ the next time.
 fn clean(path: &str, cwd: &str) -> Option<String> {
-    if path.is_empty() || path.contains('\0') || is_share_with_user(path) {
+    if path.is_empty() {
         return None;
     }
+    let path = without_share_user(path);
     let start = if path.starts_with('/') { "/" } else { cwd };
     if !start.starts_with('/') {
         return None;
@@ -248,4 +272,38 @@ fn clean(path: &str, cwd: &str) -> Option<String> {
         whole.push('/');
     }
     Some(whole)
+}
+
+/// Removes `.`, `..` and doubled or trailing slashes from a path that may be relative. An address
+/// stays, unless its `..` lead out of it: `x://../a` is a path.
+fn tidy(path: &str) -> Cow<'_, str> {
+    let is_odd = path.contains("//")
+        || path.contains("/.")
+        || path.starts_with("./")
+        || path.starts_with("../")
+        || (path.len() > 1 && path.ends_with('/'));
+    if !is_odd {
+        return Cow::Borrowed(path);
+    }
+    let is_absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match (part, parts.last().copied()) {
+            ("" | ".", _) => {}
+            ("..", None) if is_absolute => {}
+            // What `~` stands for is not known here.
+            ("..", None | Some(".." | "~")) => parts.push(part),
+            ("..", Some(_)) => drop(parts.pop()),
+            (part, _) => parts.push(part),
+        }
+    }
+    if path.contains("://") && parts.first() == path.split('/').next().as_ref() {
+        return Cow::Borrowed(path);
+    }
+    let inner = parts.join("/");
+    Cow::Owned(match (is_absolute, inner.is_empty()) {
+        (true, _) => format!("/{inner}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => inner,
+    })
 }

@@ -9,7 +9,6 @@ use domain::ledger::taxonomy;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
-use store::record::TARGET_OMITTED;
 use store::{
     CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, RecordAgent,
     RecordKind, RecordStatus,
@@ -74,9 +73,7 @@ pub(super) fn of(
         // The claims of the sender would stand in the receipt beside the agent's name.
         started.outside.iter_mut().for_each(|outside| outside.agent_id = None);
     }
-    if named.has_omitted {
-        started.warnings.push(TARGET_OMITTED.to_owned());
-    }
+    started.warnings.extend(named.warnings);
     let error = frame.error.clone();
     let ended = CallEnd {
         id,
@@ -91,6 +88,7 @@ pub(super) fn of(
         duration: Duration::ZERO,
         response: payload::outside(settings, frame.output.as_deref()),
         warnings: Vec::new(),
+        touches: Touches::default(),
     };
     (started, ended)
 }

@@ -5,10 +5,11 @@ use domain::Caller;
 use domain::catalog::{PlanSource, ToolPlan};
 use domain::ledger::frame::EventFrame;
 use domain::ledger::hook;
-use domain::ledger::target::{Access, CallPlace, PlannedTargets, TargetBasis, Touches};
+use domain::ledger::target::{Access, CallPlace, SecretTexts, TargetBasis, Touches};
 use domain::policy::Lock;
 use domain::tool::{Class, Hints, ToolName};
 use serde_json::{Map, Value};
+use store::record::TARGET_OMITTED;
 
 use crate::Gateway;
 use crate::pipeline::touch::NamedTouches;
@@ -27,10 +28,11 @@ pub(super) async fn named(
         let touches = Touches::reported(Some(target), Access::of(class));
         // The hook had no time for it; other senders name files as they like.
         let touches = if has(hook::LINKS) { real(gateway, touches).await } else { touches };
-        return NamedTouches { touches, has_omitted: false };
+        return NamedTouches { touches, warnings: Vec::new() };
     }
     if has(hook::TARGET) {
-        return NamedTouches { touches: Touches::nothing(TargetBasis::SECRET), has_omitted: true };
+        let touches = Touches::nothing(TargetBasis::TOO_LONG);
+        return NamedTouches { touches, warnings: vec![TARGET_OMITTED.to_owned()] };
     }
     let mut named = match arguments(frame) {
         Some(input) => found(gateway, frame, class, input).await,
@@ -45,7 +47,7 @@ async fn real(gateway: &Gateway, touches: Touches) -> Touches {
 }
 
 fn nothing() -> NamedTouches {
-    NamedTouches { touches: Touches::nothing(TargetBasis::NO_RESOURCE), has_omitted: false }
+    NamedTouches { touches: Touches::nothing(TargetBasis::NO_RESOURCE), warnings: Vec::new() }
 }
 
 fn arguments(frame: &EventFrame) -> Option<Value> {
@@ -80,7 +82,7 @@ async fn found(
         CallPlace { root: None, is_local: place.is_local, query_key: &gateway.shared.query_key };
     let hints = hints(gateway, &known.name);
     let access = Access::of_call(hints, known.declared.or(class), plan.verb);
-    planned(gateway, plan, &place, access, input)
+    planned(gateway, plan, &place, access, &input)
 }
 
 /// Returns what the names of the tool and its arguments tell. The server is not known here, so its
@@ -96,11 +98,11 @@ async fn by_names(
     let plan = ToolPlan::by_names(&source, &frame.tool, input.as_object().unwrap_or(&empty));
     let access = Access::of_call(None, class, plan.verb);
     let place = CallPlace { root: None, is_local: true, query_key: &gateway.shared.query_key };
-    let named = planned(gateway, &plan, &place, access, input.clone());
+    let named = planned(gateway, &plan, &place, access, &input);
     if gateway.shared.links.are_here(&named.touches).await {
         return named;
     }
-    planned(gateway, &plan, &CallPlace { is_local: false, ..place }, access, input)
+    planned(gateway, &plan, &CallPlace { is_local: false, ..place }, access, &input)
 }
 
 fn planned(
@@ -108,15 +110,22 @@ fn planned(
     plan: &ToolPlan,
     place: &CallPlace<'_>,
     access: Access,
-    mut input: Value,
+    input: &Value,
 ) -> NamedTouches {
-    let find = |input: &Value| -> PlannedTargets {
-        let empty = Map::new();
-        plan.targets.find(input.as_object().unwrap_or(&empty), place)
+    let (settings, mut redacted) = (gateway.settings(), input.clone());
+    let empty = Map::new();
+    let sent = input.as_object().unwrap_or(&empty);
+    let given = match settings.redactor.value(&mut redacted) {
+        true => redacted.as_object().map(|it| SecretTexts::of(sent, it, &settings.redactor)),
+        false => None,
     };
-    let found = find(&input);
-    let has_secrets = !found.found.is_empty() && gateway.settings().redactor.value(&mut input);
-    NamedTouches::new(found, has_secrets.then(|| find(&input)), access)
+    let (secrets, arguments) = match &given {
+        Some((secrets, arguments)) => (secrets, arguments),
+        None => (&SecretTexts::default(), sent),
+    };
+    let found = plan.targets.find(arguments, place);
+    let named = NamedTouches::new(found, secrets, access);
+    named.with_faults(&plan.targets, sent, &settings.redactor)
 }
 
 /// The annotations of a tool, if they are trusted.

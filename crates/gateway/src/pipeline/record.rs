@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::facts::Snapshot;
 use super::payload::{self, CallArguments};
-use super::statement;
+use super::{statement, touch};
 use crate::GateSettings;
 use crate::links::FollowedTouches;
 use crate::span::CallSpan;
@@ -30,8 +30,8 @@ pub(super) struct RecordContext<'a> {
     pub(super) ctx: &'a CallContext,
     pub(super) snapshot: &'a Snapshot,
     pub(super) arguments: &'a CallArguments<'a>,
-    /// Resources of the call were left out because they appear to contain a secret.
-    pub(super) has_omitted: bool,
+    /// What the record must say about the names of its resources.
+    pub(super) warnings: &'a [String],
 }
 
 /// A call whose start is recorded and whose end must be.
@@ -85,7 +85,8 @@ impl<'a> Record<'a> {
     pub(super) async fn end(self, outcome: CallOutcome, span: &mut CallSpan) -> CallOutcome {
         let RecordContext { store, call, snapshot, .. } = self.context;
         let duration = self.started.elapsed();
-        let ended = ended(call, snapshot.settings(), &outcome, duration).await;
+        let mut ended = ended(call, snapshot.settings(), &outcome, duration).await;
+        ended.touches = touch::opened(call, snapshot, &outcome);
         tell(self.context, &ended, span);
         let (metrics, server) = (snapshot.metrics(), snapshot.server(call));
         metrics.ended(server, self.class, ended.status, duration);
@@ -233,6 +234,7 @@ async fn ended(
         duration,
         response,
         warnings,
+        touches: Touches::default(),
     }
 }
 

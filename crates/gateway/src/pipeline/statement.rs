@@ -7,7 +7,6 @@ use domain::policy::Permit;
 use domain::tool::{Class, Hints, Source};
 use provider::{Call, Declared, Surface};
 use serde_json::value::RawValue;
-use store::record::TARGET_OMITTED;
 use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
 
 use super::record::RecordContext;
@@ -23,7 +22,7 @@ pub(super) fn started(
     allowed: Option<&Permit>,
     touches: Touches,
 ) -> CallStart {
-    let RecordContext { call, ctx, snapshot, arguments, has_omitted, .. } = context;
+    let RecordContext { call, ctx, snapshot, arguments, warnings, .. } = context;
     let (variant, stated) = match &call.declared {
         Declared::Nothing => (None, StatedIntent::default()),
         Declared::Variant(class, declaration) => (Some(class.variant()), declaration.stated()),
@@ -64,9 +63,7 @@ pub(super) fn started(
         action: action(call, source, class),
         outside: None,
     };
-    if has_omitted {
-        started.warnings.push(TARGET_OMITTED.to_owned());
-    }
+    started.warnings.extend_from_slice(warnings);
     started
 }
 

@@ -4,49 +4,87 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use domain::catalog::ToolPlan;
+use domain::ledger::redaction::Redactor;
 use domain::ledger::target::{
-    self, Access, CallPlace, PlanStep, PlannedTargets, Target, TargetBasis, Touched, Touches,
+    self, Access, CallPlace, PlanStep, PlannedTargets, SecretTexts, TOUCHED_MAX, Target,
+    TargetBasis, TargetPlan, Touched, Touches,
 };
 use domain::method::{Method, SubjectItem};
 use domain::tool::{Class, Source};
-use provider::{Call, CallContext, Declared};
+use provider::{Call, CallContext, CallOutcome, Declared, Reply};
 use serde_json::{Map, Value};
+use store::record::{TARGET_OMITTED, TARGETS_OMITTED};
 
 use super::facts::Snapshot;
 use super::payload::CallArguments;
 use crate::Gateway;
 
+/// Keys that one warning names; their number is told as well.
+const KEYS_SHOWN_MAX: usize = 4;
+
+/// Bytes of a key that a warning shows.
+const KEY_BYTES_MAX: usize = 64;
+
 /// The resources of a call before their links are followed.
 pub(crate) struct NamedTouches {
     pub(crate) touches: Touches,
-    /// Some were left out because they appear to contain a secret.
-    pub(crate) has_omitted: bool,
+    /// What the record must say about them.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl NamedTouches {
-    /// Takes what was found in the arguments, without what differs once the arguments' secrets are
-    /// removed: a value that the redactor hides there must not appear as a target either.
+    /// Takes what was found in the arguments.
     pub(crate) fn new(
         planned: PlannedTargets,
-        redacted: Option<PlannedTargets>,
+        secrets: &SecretTexts,
         access: Access,
     ) -> NamedTouches {
-        let PlannedTargets { mut found, basis } = planned;
-        let count = found.len();
-        if let Some(PlannedTargets { found: harmless, .. }) = redacted {
-            let is_harmless = |target: &Target| harmless.iter().any(|(known, _)| known == target);
-            // The others mean little without the main one.
-            let is_main = found.first().is_some_and(|(main, _)| is_harmless(main));
-            found.retain(|(target, _)| is_main && is_harmless(target));
-        }
-        let has_omitted = found.len() < count || basis == TargetBasis::SECRET;
-        let basis = if has_omitted && found.is_empty() { TargetBasis::SECRET } else { basis };
-        let touched = found
-            .into_iter()
-            .map(|(target, own)| Touched { target, access: own.unwrap_or(access) });
-        NamedTouches { touches: Touches::new(touched, basis), has_omitted }
+        let PlannedTargets { found, basis } = planned;
+        let is_cut = found.len() > TOUCHED_MAX;
+        let warnings = is_cut.then(|| TARGETS_OMITTED.to_owned()).into_iter().collect();
+        let touched = found.into_iter().map(|(target, own)| Touched {
+            target: secrets.hide(target),
+            access: own.unwrap_or(access),
+        });
+        NamedTouches { touches: Touches::new(touched, basis), warnings }
     }
+
+    /// Adds what the plan of the tool says about the arguments beyond their resources.
+    pub(crate) fn with_faults(
+        mut self,
+        plan: &TargetPlan,
+        arguments: &Map<String, Value>,
+        redactor: &Redactor,
+    ) -> NamedTouches {
+        if plan.has_long_name(arguments) {
+            self.warnings.push(TARGET_OMITTED.to_owned());
+            if self.touches.all().is_empty() {
+                self.touches = Touches::nothing(TargetBasis::TOO_LONG);
+            }
+        }
+        let unknown = plan.unknown_keys(arguments);
+        if !unknown.is_empty() {
+            self.warnings.push(unknown_keys(&unknown, redactor));
+        }
+        self
+    }
+}
+
+/// Tells the keys that the tool does not have, which the caller chose.
+fn unknown_keys(unknown: &BTreeSet<String>, redactor: &Redactor) -> String {
+    let shown = |key: &String| {
+        let key = redactor.text(key);
+        format!("'{}'", &key[..key.floor_char_boundary(KEY_BYTES_MAX)])
+    };
+    let keys: Vec<String> = unknown.iter().take(KEYS_SHOWN_MAX).map(shown).collect();
+    let more = match unknown.len().saturating_sub(KEYS_SHOWN_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("arguments that the tool does not have: {}{more}", keys.join(", "))
 }
 
 /// The resources that a call would touch, with the rule of its tool's plan that decided.
@@ -65,6 +103,7 @@ impl Gateway {
         let plan = snapshot.plan(call);
         let explained = plan.map(|plan| plan.targets.explain(call.arguments.members(), &place));
         let touches = self.shared.links.follow(named.touches).known().await;
+        let (touches, _) = touches.recordable(&snapshot.settings().redactor);
         ExplainedTouches { touches, rule: explained.and_then(|explained| explained.rule) }
     }
 }
@@ -76,10 +115,30 @@ pub(super) fn named(
     redacted: Option<&Map<String, Value>>,
 ) -> NamedTouches {
     let plan = snapshot.plan(call);
-    let find = |arguments: &Map<String, Value>| planned(call, snapshot, plan, arguments);
-    let found = find(call.arguments.members());
-    let redacted = redacted.filter(|_| !found.found.is_empty()).map(find);
-    NamedTouches::new(found, redacted, access(call, snapshot, plan))
+    let (sent, redactor) = (call.arguments.members(), &snapshot.settings().redactor);
+    let given = redacted.map(|redacted| SecretTexts::of(sent, redacted, redactor));
+    let (secrets, arguments) = match &given {
+        Some((secrets, arguments)) => (secrets, arguments),
+        None => (&SecretTexts::default(), sent),
+    };
+    let found = planned(call, snapshot, plan, arguments);
+    let named = NamedTouches::new(found, secrets, access(call, snapshot, plan));
+    match plan {
+        Some(plan) => named.with_faults(&plan.targets, sent, redactor),
+        None => named,
+    }
+}
+
+/// Returns the file or folder that the gate's own tool opened, by its real name, whatever the links
+/// on its path were when the call began.
+pub(super) fn opened(call: &Call, snapshot: &Snapshot, outcome: &CallOutcome) -> Touches {
+    let CallOutcome::Replied { reply: Reply { opened: Some(path), .. }, .. } = outcome else {
+        return Touches::default();
+    };
+    let target = Target::of_path(path.to_string_lossy().into_owned());
+    let access = access(call, snapshot, snapshot.plan(call));
+    let touched = target.into_iter().map(|target| Touched { target, access });
+    Touches::new(touched, TargetBasis::WORKSPACE)
 }
 
 fn planned(

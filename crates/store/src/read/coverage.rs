@@ -7,6 +7,9 @@ use super::reader::Reader;
 use crate::database::schema;
 use crate::error::StoreError;
 
+/// Agents that are listed for the targets they lack.
+const LOSSES_MAX: usize = 100;
+
 /// The calls of one tool whose targets were found in one way, or not found for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetCoverage {
@@ -18,6 +21,16 @@ pub struct TargetCoverage {
     pub calls: u64,
 }
 
+/// An agent whose records do not tell all that it touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetLosses {
+    pub agent: String,
+    /// Its calls of which a target is left out.
+    pub dropped: u64,
+    /// Its calls of which a target has a part of its name.
+    pub shortened: u64,
+}
+
 /// The calls that are counted.
 #[derive(Clone, Debug, Default)]
 pub struct CoverageFilter {
@@ -26,6 +39,13 @@ pub struct CoverageFilter {
     pub start: Option<Timestamp>,
     /// The end time, exclusive.
     pub end: Option<Timestamp>,
+}
+
+impl CoverageFilter {
+    fn period_us(&self) -> (i64, i64) {
+        let us = |time: Option<Timestamp>, open| time.map_or(open, Timestamp::as_microsecond);
+        (us(self.start, i64::MIN), us(self.end, i64::MAX))
+    }
 }
 
 macro_rules! coverage {
@@ -42,14 +62,50 @@ macro_rules! coverage {
     };
 }
 
+macro_rules! losses {
+    ($dropped:literal, $joined:literal) => {
+        concat!(
+            "SELECT name, SUM(is_dropped), SUM(is_shortened) FROM
+               (SELECT agents.name, ",
+            $dropped,
+            " warnings LIKE '%\"target omitted:%' OR warnings LIKE '%\"targets omitted:%'
+                 AS is_dropped, warnings LIKE '%\"target redacted:%' AS is_shortened
+               FROM activity NOT INDEXED JOIN agents USING (agent)
+               WHERE type IN ('tool_call', 'policy_decision') AND (?1 IS NULL OR server = ?1)
+                 AND started_us >= ?2 AND started_us < ?3 ",
+            $joined,
+            ") GROUP BY name HAVING SUM(is_dropped) > 0 OR SUM(is_shortened) > 0
+             ORDER BY 2 DESC, 3 DESC, 1 LIMIT ?4"
+        )
+    };
+}
+
 impl Reader {
+    /// Counts, by agent, the calls of which a target was dropped or shortened, the most first.
+    pub fn target_losses(&self, filter: &CoverageFilter) -> Result<Vec<TargetLosses>, StoreError> {
+        let (first_us, last_us) = filter.period_us();
+        self.pool.ask_in_passing(|db| {
+            let sql = if schema::has_touches(db)? {
+                losses!("target_basis LIKE 'dropped:%' OR", "AND joined IS NULL")
+            } else {
+                losses!("", "")
+            };
+            let mut statement = db.prepare_cached(sql)?;
+            let values = params![filter.server, first_us, last_us, LOSSES_MAX];
+            let rows = statement.query_map(values, |row| {
+                let count = |at| row.get::<_, Option<u64>>(at).map(Option::unwrap_or_default);
+                Ok(TargetLosses { agent: row.get(0)?, dropped: count(1)?, shortened: count(2)? })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// Counts calls by server, tool and rule. A call that two records show counts once.
     pub fn target_coverage(
         &self,
         filter: &CoverageFilter,
     ) -> Result<Vec<TargetCoverage>, StoreError> {
-        let first_us = filter.start.map_or(i64::MIN, Timestamp::as_microsecond);
-        let last_us = filter.end.map_or(i64::MAX, Timestamp::as_microsecond);
+        let (first_us, last_us) = filter.period_us();
         self.pool.ask_in_passing(|db| {
             let sql = if schema::has_touches(db)? {
                 coverage!("target_basis", "AND joined IS NULL")

@@ -4,13 +4,16 @@
 use std::borrow::Cow;
 
 use domain::ledger::redaction::Redactor;
-use domain::ledger::target::{TargetBasis, Touched, Touches};
+use domain::ledger::target::{NameLosses, TargetBasis, Touches};
 
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 use crate::limits::{TEXT_BYTES_MAX, WARNINGS_MAX};
 
-/// The note in a record whose target was omitted.
-pub const TARGET_OMITTED: &str = "target omitted: it appears to contain a secret";
+/// Notes in a record whose targets are not all there, or not under their whole names. Queries count
+/// the records that have them.
+pub const TARGET_OMITTED: &str = "target omitted: its name is longer than 4096 bytes";
+pub const TARGETS_OMITTED: &str = "targets omitted: the call names more than 9";
+pub const TARGET_REDACTED: &str = "target redacted: a part of its name appears to be a secret";
 
 impl Entry {
     /// Returns the entry as it may be written: receipts are signed for good, so nothing can be
@@ -30,39 +33,14 @@ impl Entry {
 }
 
 impl CallStart {
-    /// Omits the target, and notes that. A target with a part removed would name a different
-    /// resource.
-    pub fn omit_target(&mut self) {
-        self.touches = Touches::nothing(TargetBasis::SECRET);
-        self.warnings.push(TARGET_OMITTED.to_owned());
-    }
-
-    /// Omits every resource whose name contains a secret. If the main one goes, the next takes its
-    /// place.
+    /// Gives every resource the name that a record may have.
     fn redact_touches(&mut self, redactor: &Redactor) {
-        let is_clean = |text: &str| matches!(redactor.text(text), Cow::Borrowed(_));
-        let is_kept = |touched: &&Touched| {
-            is_clean(touched.target.system()) && is_clean(touched.target.resource())
-        };
-        let basis = self.touches.basis().filter(|basis| !is_clean(basis.as_str()));
-        if basis.is_none() && self.touches.all().iter().all(|touched| is_kept(&touched)) {
-            return;
-        }
-        let basis = basis.map(|basis| {
-            let mut text = basis.as_str().to_owned();
-            tidy(&mut text, redactor);
-            TargetBasis::new(text)
-        });
-        let all = self.touches.all();
-        let kept: Vec<Touched> = all.iter().filter(is_kept).cloned().collect();
-        if kept.is_empty() && !all.is_empty() {
-            self.omit_target();
-        } else if kept.len() < all.len() {
-            self.warnings.push(TARGET_OMITTED.to_owned());
-            let basis = basis.or_else(|| self.touches.basis().cloned());
-            self.touches = Touches::recorded(kept, basis);
-        } else if basis.is_some() {
-            self.touches = Touches::recorded(kept, basis);
+        let losses = redact_touches(&mut self.touches, redactor);
+        let notes = [(losses.is_omitted, TARGET_OMITTED), (losses.is_redacted, TARGET_REDACTED)];
+        for (is_noted, note) in notes {
+            if is_noted && self.warnings.iter().all(|warning| warning != note) {
+                self.warnings.push(note.to_owned());
+            }
         }
     }
 
@@ -144,7 +122,9 @@ impl CallEnd {
             duration: _,
             response: _,
             warnings,
+            touches,
         } = self;
+        redact_touches(touches, redactor);
         warnings.truncate(WARNINGS_MAX);
         for text in warnings {
             tidy(text, redactor);
@@ -156,6 +136,18 @@ impl CallEnd {
             tidy(text, redactor);
         }
     }
+}
+
+fn redact_touches(touches: &mut Touches, redactor: &Redactor) -> NameLosses {
+    let (named, losses) = std::mem::take(touches).recordable(redactor);
+    *touches = match named.basis().map(|basis| redactor.text(basis.as_str())) {
+        Some(Cow::Owned(mut basis)) => {
+            cut(&mut basis, TEXT_BYTES_MAX);
+            Touches::recorded(named.all().to_vec(), Some(TargetBasis::new(basis)))
+        }
+        _ => named,
+    };
+    losses
 }
 
 /// Removes secrets, then the end of a long text.
@@ -180,7 +172,7 @@ fn redact_word(word: &mut Word, redactor: &Redactor) {
 
 #[cfg(test)]
 mod tests {
-    use domain::ledger::target::{Access, Target, Touches};
+    use domain::ledger::target::{Access, Target, Touched};
 
     use super::super::EventOperator;
     use super::super::tests::started;
@@ -209,7 +201,7 @@ mod tests {
             request_id: some(),
             reason: some(),
             warnings: vec![owned()],
-            touches: Touches::reported(Target::new("s", owned()), Access::Write),
+            touches: Touches::reported(Target::of_path(owned()), Access::Write),
             action: ReceiptAction {
                 kind: owned().into(),
                 correlation_id: some(),
@@ -222,6 +214,7 @@ mod tests {
             error_code: Some(owned().into()),
             error_message: some(),
             warnings: vec![owned()],
+            touches: Touches::reported(Target::of_path(format!("/{text}/x")), Access::Write),
             ..CallEnd::at_once(String::new())
         };
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
@@ -235,8 +228,9 @@ mod tests {
         let text = serde_json::to_string(&(&started, &ended)).unwrap();
         assert!(!text.contains("ghp_"), "{text}");
         assert_eq!(text.matches("[redacted:github]").count(), 21, "{text}");
-        assert_eq!(started.touches.main(), None);
-        assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_OMITTED));
+        assert_eq!(started.touches.main().map(Target::resource), Some("[redacted]"));
+        assert_eq!(ended.touches.main().map(Target::resource), Some("/[redacted]/x"));
+        assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_REDACTED));
     }
 
     #[test]
@@ -250,28 +244,32 @@ mod tests {
     }
 
     #[test]
-    fn every_target_with_a_secret_is_omitted_and_the_others_stay() {
-        let touched = |resource: &str| Touched {
-            target: Target::new("s", resource.to_owned()).unwrap(),
-            access: Access::Write,
-        };
+    fn a_secret_in_a_target_hides_its_segment_and_a_long_one_is_omitted() {
         let redacted = |resources: &[&str]| {
-            let all = resources.iter().map(|resource| touched(resource));
-            let touches = Touches::new(all, TargetBasis::fixed("config"));
+            let touched = |resource: &&str| Touched {
+                target: Target::of_path((*resource).to_owned()).unwrap(),
+                access: Access::Write,
+            };
+            let touches = Touches::new(resources.iter().map(touched), TargetBasis::fixed("config"));
             let call = CallStart { touches, warnings: vec![], ..started() };
             let entry = Entry::Started(Box::new(call)).redacted(&Redactor::builtin());
             let Entry::Started(call) = entry else { panic!() };
             let left = call.touches.all().iter().map(|one| one.target.resource().to_owned());
             let basis = call.touches.basis().unwrap().as_str().to_owned();
-            (left.collect::<Vec<_>>(), basis, call.warnings.len())
+            (left.collect::<Vec<_>>(), basis, call.warnings)
         };
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let secret = format!("/{SECRET}");
-        assert_eq!(redacted(&["/a", "/b"]), (owned(&["/a", "/b"]), "config".to_owned(), 0));
-        assert_eq!(redacted(&["/a", &secret]), (owned(&["/a"]), "config".to_owned(), 1));
-        assert_eq!(redacted(&[&secret, "/b"]), (owned(&["/b"]), "config".to_owned(), 1));
-        let dropped = TargetBasis::SECRET.as_str().to_owned();
-        assert_eq!(redacted(&[&secret, &format!("{secret}x")]), (vec![], dropped, 1));
+        let (secret, long) = (format!("/{SECRET}/x"), format!("/{}", "x".repeat(4096)));
+        let too_long = TargetBasis::TOO_LONG;
+        for (given, left, basis, warnings) in [
+            (vec!["/a", "/b"], vec!["/a", "/b"], "config", vec![]),
+            (vec!["/a", &secret], vec!["/a", "/[redacted]/x"], "config", vec![TARGET_REDACTED]),
+            (vec![&long, "/b"], vec!["/b"], "config", vec![TARGET_OMITTED]),
+            (vec![&long], vec![], too_long.as_str(), vec![TARGET_OMITTED]),
+        ] {
+            let expected = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+            let found = redacted(&given);
+            assert_eq!(found, (expected(left), basis.to_owned(), expected(warnings)));
+        }
     }
 
     #[test]

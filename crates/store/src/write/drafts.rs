@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use domain::config::OnFailure;
+use domain::ledger::target::Touches;
 
 use crate::error::StoreError;
 use crate::limits::HOLD;
@@ -142,13 +143,15 @@ impl Drafts {
     fn end(
         &mut self,
         drafts: &[Draft],
-        ended: Box<CallEnd>,
+        mut ended: Box<CallEnd>,
         reply: Option<CommitReply>,
     ) -> Option<Draft> {
         if let Some(CallById(call)) = self.held.take(&*ended.id) {
+            let call = joined(call, &mut ended);
             return Some(Draft { call, part: DraftPart::Whole(Arc::from(ended)), reply });
         }
         if let Some((CallById(call), start)) = self.running.remove_entry(&*ended.id) {
+            let call = joined(call, &mut ended);
             return Some(Draft { call, part: DraftPart::End(start, Arc::from(ended)), reply });
         }
         if drafts.iter().any(|draft| draft.starts(&ended.id)) {
@@ -223,4 +226,12 @@ impl Drafts {
         }
         drafts
     }
+}
+/// Returns the start of a call as its end leaves it. An end that names the same resources again need
+/// not keep them.
+fn joined(call: Arc<CallStart>, ended: &mut CallEnd) -> Arc<CallStart> {
+    if ended.touches == call.touches {
+        ended.touches = Touches::default();
+    }
+    call.ended(ended)
 }

@@ -184,8 +184,11 @@ impl Clerk {
         filing.changed += 1;
         let change = RecordChange { chain: filing.chain.number, number: filing.changed };
         if let (Some(_), Some(ended)) = (row.start, &row.ended)
-            && end(db, change, ended, row)?
+            && let Some(number) = end(db, change, ended, row)?
         {
+            if ended.has_touches() {
+                self.rename(db, number, call)?;
+            }
             return self.join_ended(db, filing, call, row);
         }
         let agent = self.agent(db, &call.agent)?;
@@ -208,6 +211,19 @@ impl Clerk {
             filing.met.push(MeetingWords::new(call, position, &met));
         }
         Ok(())
+    }
+
+    /// Replaces the resources of a filed call by those that its end named.
+    fn rename(&mut self, db: &Connection, number: i64, call: &CallStart) -> Result<(), StoreError> {
+        let touched = self.touched(db, call)?;
+        let words = "UPDATE activity SET target = ?2, target_basis = ?3 WHERE number = ?1";
+        let target = touched.first().map(|touch| touch.target);
+        let basis = call.touches.basis().map(domain::ledger::target::TargetBasis::as_str);
+        db.prepare_cached(words)?.execute(params![number, target, basis])?;
+        db.prepare_cached("DELETE FROM touches WHERE number = ?1")?.execute([number])?;
+        let (agent, name) = (self.agent(db, &call.agent)?, &call.agent.name);
+        let record = TouchingRecord { agent, name, at_us: call.at.as_microsecond() };
+        touching::insert(db, record, number, &touched)
     }
 
     /// Joins the events about a call that has ended with it.
@@ -413,19 +429,19 @@ pub(crate) fn receipt_id(call: &str) -> String {
     format!("urn:receipt:{call}")
 }
 
-/// Ends a call that was filed when it started; false if it was not.
+/// Ends a call that was filed when it started, and returns its number; none if it was not.
 fn end(
     db: &Connection,
     change: RecordChange,
     ended: &CallEnd,
     row: &JournalRow,
-) -> Result<bool, StoreError> {
+) -> Result<Option<i64>, StoreError> {
     let filed: Option<i64> = db
         .prepare_cached("SELECT number FROM activity WHERE id = ?1")?
         .query_row([&ended.id], |row| row.get(0))
         .optional()?;
     let Some(number) = filed else {
-        return Ok(false);
+        return Ok(None);
     };
     db.prepare_cached(
         "UPDATE activity SET changed = ?2, status = ?3, error_code = ?4, error_message = ?5,
@@ -455,7 +471,7 @@ fn end(
         )?
         .execute(params![number, response, ended.response.truncated])?;
     }
-    Ok(true)
+    Ok(Some(number))
 }
 
 fn insert_payload(

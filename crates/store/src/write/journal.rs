@@ -69,7 +69,8 @@ impl Remnant {
                 }
                 (None, Some(ended)) => {
                     if let Some(start) = starts.remove(&ended.id) {
-                        (row.start, row.call) = (Some(start.entry), Some(start.call));
+                        let call = start.call.ended(ended);
+                        (row.start, row.call) = (Some(start.entry), Some(call));
                     }
                 }
                 (Some(_), Some(_)) | (None, None) => {}

@@ -278,7 +278,7 @@ fn find_call(
     if let (None, Some(ended)) = (&row.call, &row.ended) {
         match pending::call(db, &ended.id)? {
             Some(call) => {
-                row.call = Some(Arc::new(call));
+                row.call = Some(Arc::new(call).ended(ended));
                 // Filed as the end of a call, not as a call.
                 row.start = Some(0);
                 repair.reissued += 1;

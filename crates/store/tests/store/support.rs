@@ -116,6 +116,7 @@ pub(crate) fn ended(call: &CallStart) -> CallEnd {
         duration: Duration::from_millis(12),
         response: payload(r#"{"content":[{"type":"text","text":"hello"}]}"#),
         warnings: Vec::new(),
+        touches: Touches::default(),
     }
 }
 

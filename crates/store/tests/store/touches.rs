@@ -10,6 +10,7 @@ use store::read::contention::ContentionFilter;
 use store::read::{
     CoverageFilter, LedgerChange, LedgerPlace, Page, ReceiptFilter, Record, RecordFilter,
 };
+use store::record::{TARGET_OMITTED, TARGET_REDACTED, TARGETS_OMITTED};
 use store::{CallEnd, CallStart, Entry, OutsideSource, RecordAgent, RecordStatus, Store};
 
 use super::support::{Home, started};
@@ -336,4 +337,68 @@ async fn a_changed_touch_or_join_is_found_and_a_repair_makes_touches_again() {
     assert_eq!(edges(&store).len(), 1);
     assert_verifies(&home, &store);
     store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_tool_opened_replaces_what_its_call_named() {
+    let home = Home::new();
+    let store = home.open();
+    append(&store, own("victim#1", &["/plan"], None), RecordStatus::Success).await;
+    let opened =
+        Touches::new([touched("filesystem", "/plan", Access::Write)], TargetBasis::WORKSPACE);
+    // One end is written with its start; the start of the other has been filed.
+    let mut ids = Vec::new();
+    for is_filed in [false, true] {
+        let call = own("agent#1", &["/decoy"], None);
+        let ended = CallEnd { touches: opened.clone(), ..at_once(&call, RecordStatus::Success) };
+        ids.push(call.id.clone());
+        store.append(Entry::Started(Box::new(call))).await.unwrap();
+        if is_filed {
+            store.settled().await;
+            assert_eq!(record(&store, &ids[1]).targets[0].resource, "/decoy");
+        }
+        store.append(Entry::Ended(Box::new(ended))).await.unwrap();
+        store.settled().await;
+    }
+    for id in &ids {
+        let found = record(&store, id);
+        let targets: Vec<_> = found.targets.iter().map(|it| &*it.resource).collect();
+        assert_eq!(
+            (targets, found.target_basis.as_deref()),
+            (vec!["/plan"], Some("builtin:workspace"))
+        );
+        let filter = ReceiptFilter {
+            target_system: Some("filesystem".to_owned()),
+            target_resource: Some("/plan".to_owned()),
+            ..ReceiptFilter::default()
+        };
+        let receipts = store.read().receipts(&filter, &Page::first(9)).unwrap().receipts;
+        assert!(receipts.iter().any(|receipt| receipt.id.ends_with(id)), "{id}");
+    }
+    assert_eq!(edges(&store), [("victim#1>agent#1".to_owned(), ContentionKind::WriteWrite)]);
+    assert_verifies(&home, &store);
+}
+
+#[tokio::test]
+async fn dropped_and_shortened_targets_are_counted_by_agent() {
+    let home = Home::new();
+    let store = home.open();
+    append(&store, own("plain#1", &["/a"], None), RecordStatus::Success).await;
+    let with = |agent: &str, warnings: &[&str]| {
+        let mut call = own(agent, &["/a"], None);
+        call.warnings = warnings.iter().map(|warning| (*warning).to_owned()).collect();
+        call
+    };
+    let mut dropped = own("a#1", &[], None);
+    dropped.touches = Touches::nothing(TargetBasis::TOO_LONG);
+    append(&store, dropped, RecordStatus::Success).await;
+    append(&store, with("a#1", &[TARGETS_OMITTED, TARGET_REDACTED]), RecordStatus::Success).await;
+    append(&store, with("a#1", &[TARGET_OMITTED]), RecordStatus::Blocked).await;
+    append(&store, with("b#1", &["another", TARGET_REDACTED]), RecordStatus::Success).await;
+    let losses = store.read().target_losses(&CoverageFilter::default()).unwrap();
+    let found: Vec<_> =
+        losses.iter().map(|one| (one.agent.as_str(), one.dropped, one.shortened)).collect();
+    assert_eq!(found, [("a#1", 3, 1), ("b#1", 0, 1)]);
+    let elsewhere = CoverageFilter { server: Some("none".to_owned()), ..CoverageFilter::default() };
+    assert!(store.read().target_losses(&elsewhere).unwrap().is_empty());
 }

@@ -42,7 +42,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
         )));
     }
     content.extend(tree.notes.text().map(|notes| text_block(&notes)));
-    Ok(ToolAnswer::of(content))
+    Ok(ToolAnswer::of(content).with_opened(start.path))
 }
 
 /// Strips the root's own path, which an agent may put in front of the pattern.

@@ -68,7 +68,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
             lines.offset
         )));
     }
-    Ok(answer(page, &lines))
+    Ok(answer(page, &lines).with_opened(opened.path))
 }
 
 fn answer(page: TextPage, lines: &LineRange) -> ToolAnswer {
@@ -204,5 +204,5 @@ fn image_answer(mut opened: OpenFile, mut bytes: Vec<u8>, kind: &str) -> Result<
         return Err(Fault::said(format!("'{path}' is an image larger than 5 MiB")));
     }
     let block: Value = json!({"type": "image", "data": STANDARD.encode(bytes), "mimeType": kind});
-    Ok(ToolAnswer::of(vec![block]))
+    Ok(ToolAnswer::of(vec![block]).with_opened(opened.path))
 }

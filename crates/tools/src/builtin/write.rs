@@ -13,7 +13,8 @@ pub(super) fn write(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer
     let (path, content) = (arguments.path()?, arguments.text(&["content"])?);
     let written = file::write(root, path, content.as_bytes())?;
     let shown = root.shown(&written).display();
-    Ok(ToolAnswer::text(format!("OK: {} bytes written to {shown}", content.len())))
+    let answer = ToolAnswer::text(format!("OK: {} bytes written to {shown}", content.len()));
+    Ok(answer.with_opened(written))
 }
 
 pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer> {
@@ -48,7 +49,9 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer>
     let times = places.len();
     let line = line_of(&bytes, places[0]);
     let word = if times == 1 { "replacement" } else { "replacements" };
-    Ok(ToolAnswer::text(format!("OK: {times} {word} in {shown}\n{}", diff(line, old, new))))
+    let answer =
+        ToolAnswer::text(format!("OK: {times} {word} in {shown}\n{}", diff(line, old, new)));
+    Ok(answer.with_opened(opened.path))
 }
 
 fn check(places: &[usize], bytes: &[u8], shown: &str, replace_all: bool) -> Result<()> {

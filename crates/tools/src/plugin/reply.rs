@@ -90,7 +90,7 @@ pub(super) fn failed(reason: &str) -> Reply {
 fn written(texts: &[ResultText<'_>], data: Option<&Data<'_>>, is_error: bool) -> Reply {
     let content = texts.iter().map(|&text| Text { r#type: "text", text }).collect();
     let result = ToolResult { content, structured_content: data, is_error };
-    Reply { result: to_raw(&result) }
+    Reply::from(to_raw(&result))
 }
 
 /// Returns all the data as one object, or the name of a value that is not JSON.

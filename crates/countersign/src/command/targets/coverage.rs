@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use admin::view::{BasisCount, CoverageList};
+use admin::view::{AgentLosses, BasisCount, CoverageList};
 
 use crate::cli::{Format, Locations};
 use crate::control::{read, with_query};
 use crate::exit::Failure;
-use crate::output::{self, or_dash, table};
+use crate::output::{self, or_dash, plain, table};
 
 /// The words for records that do not say how a target was found, or why there is none.
 const UNSAID: &str = "not recorded";
@@ -35,7 +35,20 @@ fn rows(list: &CoverageList, is_verbose: bool) -> String {
     if rows.is_empty() {
         return "no calls are recorded in this period".to_owned();
     }
-    table(&["server", "calls", "with target", "found by", "none because"], &rows)
+    let counts = table(&["server", "calls", "with target", "found by", "none because"], &rows);
+    with_losses(counts, &list.losses)
+}
+
+/// Adds a line for each agent whose records do not tell all that it touched.
+pub(crate) fn with_losses(text: String, losses: &[AgentLosses]) -> String {
+    let lines = losses.iter().map(|one| format!("\n{}", lost(one)));
+    text + &lines.collect::<String>()
+}
+
+/// Tells how many calls of an agent have not all their targets, or not their whole names.
+pub(crate) fn lost(losses: &AgentLosses) -> String {
+    let AgentLosses { agent, dropped, shortened } = losses;
+    format!("{}: targets of {dropped} calls dropped, of {shortened} shortened", plain(agent))
 }
 
 fn row(name: String, calls: u64, with_target: u64, by_basis: &[BasisCount]) -> Vec<String> {
@@ -71,7 +84,11 @@ mod tests {
              a       3      2 (66 %)     keys (2)  no resource in the arguments (1)"
         );
         assert!(rows(&list, true).contains("\na:x "));
-        let none = CoverageList { servers: vec![] };
+        let agent = || AgentLosses { agent: "a#1".to_owned(), dropped: 2, shortened: 1 };
+        let list = CoverageList { losses: vec![agent()], ..list };
+        let words = "\na#1: targets of 2 calls dropped, of 1 shortened";
+        assert!(rows(&list, false).ends_with(words));
+        let none = CoverageList { servers: vec![], losses: vec![] };
         assert_eq!(rows(&none, false), "no calls are recorded in this period");
     }
 }

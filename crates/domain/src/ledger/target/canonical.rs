@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::{CallPlace, Target, clean, is_break, of_file, uri};
-use crate::ledger::redaction::is_secret_key;
+use super::{CallPlace, Target, clean, is_break, of_file, tidy, uri};
+use crate::ledger::redaction::{REDACTED, is_secret_key};
 
 /// The system of addresses, whichever tool reaches them.
 pub(super) const WEB: &str = "web";
@@ -15,7 +15,7 @@ pub(super) const WEB: &str = "web";
 const SHARED_SCHEMES: &[&str] =
     &["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "s3", "gs"];
 
-/// Longer addresses are data.
+/// Longer addresses are data, whatever their queries add to them.
 const ADDRESS_BYTES_MAX: usize = 8192;
 
 /// Hexadecimal digits that stand for a query.
@@ -103,6 +103,12 @@ pub(super) fn is_issue_key(text: &str) -> bool {
 
 /// Returns text without percent-encoding; `None` if it has none, or if what it hides is not a name.
 fn unescaped(text: &str) -> Option<String> {
+    let decoded = decoded(text)?;
+    (!decoded.contains(|char: char| char.is_control() || is_break(char))).then_some(decoded)
+}
+
+/// Returns text without percent-encoding; `None` if it has none, or if what it hides is not a text.
+fn decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
     }
@@ -113,8 +119,7 @@ fn unescaped(text: &str) -> Option<String> {
         bytes.push(code.unwrap_or(*byte));
         rest = if code.is_some() { &tail[2..] } else { tail };
     }
-    let decoded = String::from_utf8(bytes).ok()?;
-    (!decoded.contains(|char: char| char.is_control() || is_break(char))).then_some(decoded)
+    String::from_utf8(bytes).ok()
 }
 
 /// Returns the byte that the two digits after a `%` stand for.
@@ -171,19 +176,26 @@ pub(super) fn singular(word: &str) -> Cow<'_, str> {
 /// Returns a file of this machine, from its path or `file:` address. A server elsewhere has files
 /// of its own, and a relative path needs a known folder; `~` and `$X` depend on the server.
 pub(super) fn file(path: &str, place: &CallPlace<'_>) -> Option<Target> {
-    let path = path.trim();
-    let path = match path.strip_prefix("file://") {
-        Some(rest) => {
-            let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-            unescaped(rest).map_or(Cow::Borrowed(rest), Cow::Owned)
-        }
-        None if path.contains("://") => return None,
-        None => Cow::Borrowed(path),
+    let path = match file_address(path) {
+        Some(path) => path,
+        None => tidy(path),
     };
-    if !place.is_local || path.starts_with(['~', '$']) {
+    if !place.is_local || path.contains("://") || path.starts_with(['~', '$']) {
         return None;
     }
     of_file(&path, place.root.unwrap_or_default())
+}
+
+/// Returns the path in a `file:` address of this machine, whoever it names as user.
+fn file_address(address: &str) -> Option<Cow<'_, str>> {
+    let address = address.trim();
+    let (scheme, rest) = address.split_once("://")?;
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.split_at(rest.find('/')?);
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let is_here = host.is_empty() || host.eq_ignore_ascii_case("localhost");
+    (scheme.eq_ignore_ascii_case("file") && is_here)
+        .then(|| decoded(path).map_or(Cow::Borrowed(path), Cow::Owned))
 }
 
 /// Returns a path inside something that is not this machine's disk: no `.`, `..` or outer slashes.
@@ -198,16 +210,19 @@ pub(super) fn inner_path(path: &str) -> Option<String> {
 /// query that are neither credentials nor tracking, so that two items stay apart.
 pub(super) fn web(address: &str, place: &CallPlace<'_>) -> Option<Target> {
     let address = address.trim();
-    if address.len() > ADDRESS_BYTES_MAX || address.contains(is_break) {
+    let (scheme, _) = address.split_once("://")?;
+    let shown = address.split(['?', '#']).next().unwrap_or_default();
+    if !is_shared(scheme) || shown.len() > ADDRESS_BYTES_MAX {
         return None;
     }
-    let (scheme, _) = address.split_once("://")?;
-    if !is_shared(scheme) {
+    // Whoever opens an address leaves these characters out.
+    let address = &without(address, &['\t', '\n', '\r']);
+    if address.contains(is_break) {
         return None;
     }
     let canonical = uri::canonical(&normalized(address))?;
-    if holds_token(&canonical) {
-        return None;
+    if let Some(host_end) = holds_token(&canonical) {
+        return Target::recorded(WEB, format!("{}/{REDACTED}", &canonical[..host_end]));
     }
     let query = query_digest(address, place.query_key);
     Target::recorded(WEB, canonical + &query)
@@ -264,11 +279,19 @@ fn reencoded(text: &str) -> String {
     written
 }
 
-/// Reports whether the path of an address is a credential: whoever knows it may post.
-fn holds_token(address: &str) -> bool {
-    ["//hooks.slack.com/", "/api/webhooks/", "//api.telegram.org/bot", "//hooks.zapier.com/"]
-        .iter()
-        .any(|part| address.contains(part))
+/// Returns text without some characters.
+fn without<'t>(text: &'t str, chars: &[char]) -> Cow<'t, str> {
+    if text.contains(chars) { Cow::Owned(text.replace(chars, "")) } else { Cow::Borrowed(text) }
+}
+
+/// Returns the end of the host if the path of an address is a credential: whoever knows it may post.
+fn holds_token(address: &str) -> Option<usize> {
+    let holds =
+        ["//hooks.slack.com/", "/api/webhooks/", "//api.telegram.org/bot", "//hooks.zapier.com/"]
+            .iter()
+            .any(|part| address.contains(part));
+    let host = address.find("://").filter(|_| holds)? + "://".len();
+    Some(host + address[host..].find('/')?)
 }
 
 /// Returns `?~` and a hash of the parameters that tell two items apart; empty if there are none.

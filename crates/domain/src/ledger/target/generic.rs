@@ -11,13 +11,12 @@ mod tool;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use super::keys::inner_properties;
 use super::plan::{CallPlace, PlannedTargets, ToolShape};
-use super::{Access, TOUCHED_MAX, Target, TargetBasis};
-use crate::ledger::redaction::Redactor;
+use super::{Access, FOUND_MAX, Target, TargetBasis, sql};
 use given::{Given, gather};
 use role::Role;
 use tool::ToolWords;
@@ -27,9 +26,6 @@ const ARGUMENTS_MAX: usize = 256;
 
 /// Properties of a schema whose roles are kept; those beyond are worked out at the call.
 const PROPERTIES_MAX: usize = 512;
-
-/// Recognises values with the form of a secret.
-static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 /// The roles of a tool's parameters, worked out once.
 #[derive(Clone, Debug)]
@@ -80,6 +76,27 @@ impl GenericPlan {
         Some(planned(found))
     }
 
+    /// Reports whether a long value under this key is a name that is too long, rather than a text
+    /// that names nothing, or one whose name is shorter than it.
+    pub(super) fn names_briefly(&self, key: &str, value: &Value) -> bool {
+        let role = given::role(self, key);
+        match role.as_deref() {
+            Some(Role::Statement) => {
+                let bytes = value.as_str().map_or(0, str::len);
+                !self.tool.searches && bytes > sql::STATEMENT_BYTES_MAX
+            }
+            Some(
+                Role::Scope { .. }
+                | Role::Id { .. }
+                | Role::Bare
+                | Role::Name
+                | Role::Key { .. }
+                | Role::Kind,
+            ) => true,
+            _ => false,
+        }
+    }
+
     /// Returns the parameters that may name a resource, in the order of their names.
     pub(super) fn keys(&self) -> Vec<&str> {
         let mut keys: Vec<&str> = self
@@ -100,32 +117,17 @@ fn nothing() -> PlannedTargets {
     PlannedTargets { found: Vec::new(), basis: TargetBasis::NO_RESOURCE }
 }
 
-/// Keeps what does not look like a secret, once each.
+/// Keeps each resource once.
 fn planned(findings: Vec<Finding<'_>>) -> PlannedTargets {
     let Some(first) = findings.first() else {
         return nothing();
     };
-    let mut basis = TargetBasis::new(first.given.basis());
+    let basis = TargetBasis::new(first.given.basis());
     let mut found: Vec<(Target, Option<Access>)> = Vec::with_capacity(findings.len());
-    for Finding { target, access, .. } in findings.into_iter().take(TOUCHED_MAX) {
-        if is_secret(target.resource()) {
-            basis = TargetBasis::SECRET;
-        } else if found.iter().all(|(had, _)| *had != target) {
+    for Finding { target, access, .. } in findings.into_iter().take(FOUND_MAX) {
+        if found.iter().all(|(had, _)| *had != target) {
             found.push((target, access));
         }
     }
-    if !found.is_empty() && basis == TargetBasis::SECRET {
-        basis = TargetBasis::fixed("generic");
-    }
     PlannedTargets { found, basis }
-}
-
-fn is_secret(resource: &str) -> bool {
-    matches!(SECRETS.text(resource), std::borrow::Cow::Owned(_))
-}
-
-/// Returns the properties of an object, or of the objects of a list.
-fn inner_properties(schema: &Value) -> Option<&Map<String, Value>> {
-    let object = schema.get("properties").or_else(|| schema.get("items")?.get("properties"))?;
-    object.as_object()
 }

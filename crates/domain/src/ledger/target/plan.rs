@@ -4,13 +4,16 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::canonical::WEB;
 use super::generic::GenericPlan;
+use super::keys::KnownKeys;
 use super::mapping::{RuleResource, TargetMapping, TargetRule};
 use super::template::TargetTemplate;
-use super::{Access, Target, TargetBasis, table};
+use super::{Access, RESOURCE_BYTES_MAX, Target, TargetBasis, table};
 
 /// A tool as far as it decides what its arguments mean.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +68,7 @@ pub struct TargetPlan {
     /// In the order in which they are tried.
     rules: Vec<PlanRule>,
     generic: GenericPlan,
+    keys: KnownKeys,
 }
 
 /// A rule of the mapping or the table that fits the tool.
@@ -128,13 +132,32 @@ impl TargetPlan {
         let last = rules.iter().position(|rule| rule.resource == RuleResource::Nothing);
         rules.truncate(last.map_or(rules.len(), |at| at + 1));
         let generic = GenericPlan::compile(shape);
-        TargetPlan { system: system.to_owned(), rules, generic }
+        let keys = KnownKeys::of(shape.properties);
+        TargetPlan { system: system.to_owned(), rules, generic, keys }
     }
 
     /// Returns the resources that the arguments name. Neither their order nor anything outside the
     /// arguments and the place changes the result.
     pub fn find(&self, arguments: &Map<String, Value>, place: &CallPlace<'_>) -> PlannedTargets {
-        self.decide(arguments, place).1.with_shown()
+        self.decide(&self.keys.kept(arguments), place).1.with_shown()
+    }
+
+    /// Returns the keys that the tool does not have, which name nothing: `query`, `filter.owner`.
+    pub fn unknown_keys(&self, arguments: &Map<String, Value>) -> BTreeSet<String> {
+        let mut unknown = BTreeSet::new();
+        self.keys.each_unknown(arguments, "", &mut |key| {
+            unknown.insert(key);
+        });
+        unknown
+    }
+
+    /// Reports whether an argument that could name a resource is too long for one.
+    pub fn has_long_name(&self, arguments: &Map<String, Value>) -> bool {
+        arguments.iter().any(|(key, value)| {
+            value.as_str().is_some_and(|text| text.len() > RESOURCE_BYTES_MAX)
+                && self.keys.has(key)
+                && self.generic.names_briefly(key, value)
+        })
     }
 
     /// Like `find`, with the rule that decided.
@@ -143,7 +166,7 @@ impl TargetPlan {
         arguments: &Map<String, Value>,
         place: &CallPlace<'_>,
     ) -> ExplainedTargets {
-        let (rule, planned) = self.decide(arguments, place);
+        let (rule, planned) = self.decide(&self.keys.kept(arguments), place);
         let planned = planned.with_shown();
         let rule = match rule {
             Some(at) => Some(self.rules[at].step()),

@@ -1,10 +1,10 @@
-//! Finds the table of a simple SQL statement. Statements with several tables, scripts of several
-//! statements and long ones have none: nothing is guessed.
+//! Finds the tables of simple SQL statements. What is not understood, and long scripts, have none:
+//! nothing is guessed.
 
 use super::Access;
 
 /// Longer statements are data.
-const STATEMENT_BYTES_MAX: usize = 32 << 10;
+pub(super) const STATEMENT_BYTES_MAX: usize = 32 << 10;
 
 /// The parts of a qualified name: server, database, schema, table.
 const NAME_PARTS_MAX: usize = 4;
@@ -29,25 +29,34 @@ const DEFINITION_WORDS: &[&str] = &[
     "only",
 ];
 
-/// The most sources of a query that are looked at; one with more has several tables.
+/// The tables of a script, each with what is done to it.
+pub(super) type Tables = Vec<(String, Access)>;
+
+/// The most sources of a query that are looked at: several times what a record can name.
 const SOURCES_MAX: usize = 64;
 
-/// Returns the table that a statement reads or changes. A statement that changes one table and reads
-/// others has the table that it changes.
-pub(super) fn table(statement: &str) -> Option<(String, Access)> {
-    if statement.len() > STATEMENT_BYTES_MAX {
-        return None;
+/// Returns the tables that a script of statements reads or changes, those that it changes first and
+/// each once.
+pub(super) fn tables(script: &str) -> Tables {
+    if script.len() > STATEMENT_BYTES_MAX {
+        return Tables::new();
     }
-    if let Some(index) = piped_source(statement) {
-        return Some((index.to_owned(), Access::Read));
+    if let Some(index) = piped_source(script) {
+        return vec![(index.to_owned(), Access::Read)];
     }
-    let mut tokens = Tokens { rest: statement };
+    let mut tokens = Tokens { rest: script };
     let all: Vec<Token<'_>> = std::iter::from_fn(|| tokens.next()).collect();
-    let mut statements = all.split(|token| *token == Token::Sign(';')).filter(|s| !s.is_empty());
-    let (only, None) = (statements.next()?, statements.next()) else {
-        return None;
-    };
-    of_statement(only)
+    let statements = all.split(|token| *token == Token::Sign(';'));
+    let found: Tables = statements.flat_map(of_statement).collect();
+    let mut tables = Tables::new();
+    for wanted in [Access::Write, Access::Read] {
+        for (name, access) in &found {
+            if *access == wanted && tables.iter().all(|(had, _)| had != name) {
+                tables.push((name.clone(), wanted));
+            }
+        }
+    }
+    tables
 }
 
 /// Returns the index of a piped query: `FROM logs | WHERE …`.
@@ -61,25 +70,29 @@ fn piped_source(statement: &str) -> Option<&str> {
     (!name.is_empty() && (after.is_empty() || after.starts_with('|'))).then_some(name)
 }
 
-fn of_statement(tokens: &[Token<'_>]) -> Option<(String, Access)> {
-    let (first, rest) = tokens.split_first()?;
-    let Token::Word(verb) = first else {
-        return None;
+fn of_statement(tokens: &[Token<'_>]) -> Tables {
+    let Some((Token::Word(verb), rest)) = tokens.split_first() else {
+        return Tables::new();
     };
-    let written = |name: Option<String>| Some((name?, Access::Write));
-    match verb.to_ascii_lowercase().as_str() {
-        "select" | "with" => selected(tokens),
-        "insert" | "replace" | "merge" | "upsert" => written(inserted(rest)),
-        "update" if rest.iter().any(|token| token.is("set")) => {
-            written(name(after(rest, &["only", "or", "ignore"])?))
+    let written = match verb.to_ascii_lowercase().as_str() {
+        "select" | "with" => changed(tokens),
+        "insert" | "replace" | "merge" | "upsert" => inserted(rest).into_iter().collect(),
+        "update" if rest.iter().any(|token| token.is("set")) => updated(rest).into_iter().collect(),
+        "delete" => deleted(rest).into_iter().collect(),
+        "truncate" => after(rest, &["table", "only"]).map(list).unwrap_or_default(),
+        "create" | "alter" | "drop" => defined(rest),
+        "describe" | "desc" => {
+            let read = after(rest, &["table"]).and_then(name);
+            return read.into_iter().map(|table| (table, Access::Read)).collect();
         }
-        "delete" if rest.first()?.is("from") => written(name(after(rest, &["from", "only"])?)),
-        "truncate" => written(alone(after(rest, &["table", "only"])?)),
-        "create" | "alter" | "drop" => written(defined(rest)),
-        "describe" | "desc" => Some((name(after(rest, &["table"])?)?, Access::Read)),
-        "explain" => explained(rest),
-        _ => None,
-    }
+        "explain" => return explained(rest),
+        _ => return Tables::new(),
+    };
+    let is_query = tokens.iter().any(|token| token.is("select"));
+    let is_read = is_query || (verb.eq_ignore_ascii_case("update") && !written.is_empty());
+    let read = if is_read { read(tokens) } else { Vec::new() };
+    let write = written.into_iter().map(|table| (table, Access::Write));
+    write.chain(read.into_iter().map(|table| (table, Access::Read))).collect()
 }
 
 /// Returns the rest after the words, in any number and order.
@@ -94,64 +107,91 @@ fn inserted(rest: &[Token<'_>]) -> Option<String> {
     name(after(&rest[into + 1..], &["table"])?)
 }
 
-/// Returns the table of `create table`, `create index … on` and the like.
-fn defined(rest: &[Token<'_>]) -> Option<String> {
-    let rest = after(rest, DEFINITION_WORDS)?;
-    let (what, rest) = rest.split_first()?;
-    if what.is("table") || what.is("view") {
-        return alone(after(rest, DEFINITION_WORDS)?);
-    }
-    if what.is("index") || what.is("unique") || what.is("trigger") {
-        let on = rest.iter().position(|token| token.is("on"))?;
-        return name(after(&rest[on + 1..], &["only"])?);
-    }
-    None
+fn updated(rest: &[Token<'_>]) -> Option<String> {
+    name(after(rest, &["only", "or", "ignore"])?)
 }
 
-/// Returns the table of an explained statement; it is not changed unless the statement is executed.
-fn explained(rest: &[Token<'_>]) -> Option<(String, Access)> {
+fn deleted(rest: &[Token<'_>]) -> Option<String> {
+    rest.first().filter(|token| token.is("from"))?;
+    name(after(rest, &["from", "only"])?)
+}
+
+/// Returns the tables of `create table`, `drop table`, `create index … on` and the like.
+fn defined(rest: &[Token<'_>]) -> Vec<String> {
+    let found = || {
+        let (what, rest) = after(rest, DEFINITION_WORDS)?.split_first()?;
+        if what.is("table") || what.is("view") {
+            return Some(list(after(rest, DEFINITION_WORDS)?));
+        }
+        if what.is("index") || what.is("unique") || what.is("trigger") {
+            let on = rest.iter().position(|token| token.is("on"))?;
+            return name(after(&rest[on + 1..], &["only"])?).map(|table| vec![table]);
+        }
+        None
+    };
+    found().unwrap_or_default()
+}
+
+/// Returns the tables of an explained statement; they are not changed unless it is executed.
+fn explained(rest: &[Token<'_>]) -> Tables {
     let options = ["analyze", "analyse", "verbose", "query", "plan", "for", "format", "json"];
     let verbs = ["select", "with", "insert", "update", "delete", "replace", "merge"];
-    let verb = rest.iter().position(|token| verbs.iter().any(|verb| token.is(verb)))?;
+    let is_verb = |token: &Token<'_>| verbs.iter().any(|verb| token.is(verb));
+    let Some(verb) = rest.iter().position(is_verb) else {
+        return Tables::new();
+    };
     let executed = rest[..verb].iter().any(|token| token.is(options[0]) || token.is(options[1]));
     let is_option = |token: &Token<'_>| match token {
         Token::Sign(sign) => "(),=".contains(*sign),
         token => options.iter().any(|option| token.is(option)),
     };
     if !rest[..verb].iter().all(is_option) {
-        return None;
+        return Tables::new();
     }
-    let (table, access) = of_statement(&rest[verb..])?;
-    Some((table, if executed { access } else { Access::Read }))
+    let mut tables = of_statement(&rest[verb..]);
+    if !executed {
+        tables.iter_mut().for_each(|(_, access)| *access = Access::Read);
+    }
+    tables
 }
 
-/// Returns the table of a query, if it has exactly one beside those that it defines itself.
-fn selected(tokens: &[Token<'_>]) -> Option<(String, Access)> {
-    let changes = ["insert", "update", "delete", "merge", "into"];
-    let is_change = |at: usize| {
+/// Returns the tables that are changed within a query.
+fn changed(tokens: &[Token<'_>]) -> Vec<String> {
+    let change = |at: usize| {
+        let (token, rest) = (&tokens[at], &tokens[at + 1..]);
         let is_lock = at > 0 && tokens[at - 1].is("for");
-        !is_lock && changes.iter().any(|change| tokens[at].is(change))
+        if token.is("into") {
+            let is_file = |name: &String| name == "outfile" || name == "dumpfile";
+            name(after(rest, &["table", "only"])?).filter(|name| !is_file(name))
+        } else if token.is("delete") {
+            deleted(rest)
+        } else if token.is("update") && !is_lock {
+            updated(rest).filter(|_| rest.iter().any(|token| token.is("set")))
+        } else {
+            None
+        }
     };
-    let sources = sources(tokens);
-    let is_query = tokens.iter().any(|token| token.is("select"));
-    if !is_query || sources.len() > SOURCES_MAX || (0..tokens.len()).any(is_change) {
-        return None;
-    }
-    let mut found: Option<String> = None;
-    for source in sources {
-        let name = name(&tokens[source..])?;
+    (0..tokens.len()).filter_map(change).collect()
+}
+
+/// Returns the tables that are read, beside those that a statement defines itself and the one that
+/// it changes.
+fn read(tokens: &[Token<'_>]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for source in sources(tokens).into_iter().take(SOURCES_MAX) {
+        let Some(name) = name(&tokens[source..]) else {
+            continue;
+        };
         let defines = |three: &[Token<'_>]| {
             let is_name = || three[0].identifier().is_some_and(|defined| defined == name);
             three[1].is("as") && three[2].opens() && is_name()
         };
-        match &found {
-            Some(had) if *had == name => {}
-            _ if tokens.windows(3).any(defines) => {}
-            Some(_) => return None,
-            None => found = Some(name),
+        let is_deleted = source > 1 && tokens[source - 2].is("delete");
+        if !is_deleted && !found.contains(&name) && !tokens.windows(3).any(defines) {
+            found.push(name);
         }
     }
-    Some((found?, Access::Read))
+    found
 }
 
 /// Returns where the sources of a query are named: after `from`, `join` and the commas between.
@@ -205,10 +245,18 @@ fn name(tokens: &[Token<'_>]) -> Option<String> {
     parts(tokens).map(|(name, _)| name)
 }
 
-/// Returns a name that is not the first of a list.
-fn alone(tokens: &[Token<'_>]) -> Option<String> {
-    let (name, rest) = parts(tokens)?;
-    (rest.first() != Some(&Token::Sign(','))).then_some(name)
+/// Returns the names of a list: `a, b`.
+fn list(tokens: &[Token<'_>]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = Some(tokens);
+    while let Some((name, after)) = rest.and_then(parts) {
+        names.push(name);
+        rest = match after {
+            [Token::Sign(','), next @ ..] => Some(next),
+            _ => None,
+        };
+    }
+    names
 }
 
 /// Splits off a qualified name.

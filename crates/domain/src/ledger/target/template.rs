@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{Access, CallPlace, RESOURCE_BYTES_MAX, TOUCHED_MAX, Target, canonical, uri};
+use super::{Access, CallPlace, FOUND_MAX, RESOURCE_BYTES_MAX, Target, canonical, uri};
 pub use parse::TargetTemplateFault;
 use value::FilteredValue;
 
@@ -127,17 +127,25 @@ impl TargetTemplate {
         found: &mut Found,
     ) -> bool {
         let before = found.len();
+        let statement = self.fields().find(|field| field.is_statement());
         let mut add = |element| {
-            let named = self
-                .compose(arguments, element)
-                .and_then(|(name, access)| Some((self.target(&name, system, place)?, access)));
-            found.extend(named);
+            let named = |table| {
+                let (name, access) = self.compose(arguments, element, table)?;
+                Some((self.target(&name, system, place)?, access))
+            };
+            match statement {
+                None => found.extend(named(None)),
+                Some(field) => {
+                    let tables = field.tables(arguments, element);
+                    found.extend(tables.iter().take(FOUND_MAX).filter_map(|it| named(Some(it))));
+                }
+            }
         };
         match &self.list {
             None => add(None),
             Some(path) => match follow(arguments, path) {
                 Some(Value::Array(elements)) => {
-                    elements.iter().take(TOUCHED_MAX).for_each(|element| add(Some(element)));
+                    elements.iter().take(FOUND_MAX).for_each(|element| add(Some(element)));
                 }
                 Some(one) => add(Some(one)),
                 None => {}
@@ -146,17 +154,23 @@ impl TargetTemplate {
         found.len() > before
     }
 
+    /// Composes a name, with one of the tables of a statement.
     fn compose(
         &self,
         arguments: &Map<String, Value>,
         element: Option<&Value>,
+        table: Option<&FilteredValue<'_>>,
     ) -> Option<(String, Option<Access>)> {
         let (mut name, mut access) = (String::new(), None);
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => name.push_str(text),
                 Piece::Field(field) => {
-                    let FilteredValue { text, access: shown } = field.value(arguments, element)?;
+                    let value = match table.filter(|_| field.is_statement()) {
+                        Some(table) => table.clone(),
+                        None => field.value(arguments, element)?,
+                    };
+                    let FilteredValue { text, access: shown } = value;
                     // Like a path that is joined to a folder.
                     if self.form == Form::File && field.is_file() && is_absolute(&text) {
                         name.clear();
@@ -165,7 +179,7 @@ impl TargetTemplate {
                     access = access.or(shown);
                 }
             }
-            if name.len() > RESOURCE_BYTES_MAX {
+            if name.len() > RESOURCE_BYTES_MAX && self.form == Form::Plain {
                 return None;
             }
         }
@@ -201,17 +215,37 @@ impl Field {
         self.filters.contains(&Filter::File)
     }
 
+    fn is_statement(&self) -> bool {
+        self.filters.iter().any(|filter| matches!(filter, Filter::Table(_)))
+    }
+
     fn value<'v>(
         &'v self,
         arguments: &'v Map<String, Value>,
         element: Option<&'v Value>,
     ) -> Option<FilteredValue<'v>> {
-        let given = self.choices.iter().find_map(|path| {
-            let raw = value::text(path.find(arguments, element)?)?;
-            value::filtered(raw, &self.filters)
-        });
+        let raw = |path: &'v FieldPath| {
+            let value = path.find(arguments, element)?;
+            // Every character of a path counts.
+            if self.is_file() { value::whole(value) } else { value::text(value) }
+        };
+        let given = self.choices.iter().find_map(|path| value::filtered(raw(path)?, &self.filters));
         let default = || Some(FilteredValue::plain(Cow::Borrowed(self.default.as_deref()?)));
         given.or_else(default)
+    }
+
+    /// Returns the tables of the statements under all choices, or the default.
+    fn tables<'v>(
+        &'v self,
+        arguments: &'v Map<String, Value>,
+        element: Option<&'v Value>,
+    ) -> Vec<FilteredValue<'v>> {
+        let scripts =
+            self.choices.iter().filter_map(|path| value::text(path.find(arguments, element)?));
+        let tables = value::tables(scripts, &self.filters);
+        let default = self.default.as_deref().filter(|_| tables.is_empty());
+        let default = default.map(|default| FilteredValue::plain(Cow::Borrowed(default)));
+        tables.into_iter().chain(default).collect()
     }
 }
 

@@ -2,16 +2,23 @@
 
 mod forms;
 mod scored;
+mod spellings;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
+use crate::ledger::redaction::Redactor;
 use receipt::json::Object;
 
 fn resource(arguments: &str) -> Option<String> {
     let arguments = Object::parse(arguments).unwrap().unwrap();
     extract("srv", "tool", arguments.members()).map(|target| target.resource)
+}
+
+/// Returns the target as a record names it.
+fn recordable(target: Target) -> Target {
+    target.recordable(&Redactor::builtin()).unwrap().into_owned()
 }
 
 #[test]
@@ -183,11 +190,12 @@ fn files_are_absolute_and_clean() {
         ("b", "relative", None),
         ("b", "", None),
         ("", "/w", None),
-        ("a\0b", "/w", None),
-        ("a\nb", "/w", None),
+        ("a\0b", "/w", Some("/w/a⟨U+0000⟩b")),
+        ("a\nb", "/w", Some("/w/a⟨U+000A⟩b")),
+        ("//user:pw@nas/share", "/w", Some("/nas/share")),
         (" spaced ", "/w", Some("/w/ spaced ")),
     ] {
-        let target = of_file(path, cwd);
+        let target = of_file(path, cwd).map(recordable);
         assert_eq!(target.as_ref().map(Target::resource), expected, "{path} in {cwd}");
         assert!(target.is_none_or(|target| target.system() == FILESYSTEM));
     }

@@ -10,6 +10,9 @@ use crate::tool::Class;
 /// The most resources of one call: the main one, and eight more.
 pub const TOUCHED_MAX: usize = 9;
 
+/// The most resources that are looked for: one more, so that it is known whether some are left out.
+pub(super) const FOUND_MAX: usize = TOUCHED_MAX + 1;
+
 /// The effect of a call on a resource, as far as it is known.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
@@ -68,7 +71,7 @@ impl TargetBasis {
     pub const WORKSPACE: TargetBasis = TargetBasis::fixed("builtin:workspace");
     /// The params of a request that the protocol defines.
     pub const PROTOCOL: TargetBasis = TargetBasis::fixed("protocol");
-    pub const SECRET: TargetBasis = TargetBasis::fixed("dropped: looked like a secret");
+    pub const TOO_LONG: TargetBasis = TargetBasis::fixed("dropped: longer than 4096 bytes");
     /// The sender of an event named the resource.
     pub const REPORTED: TargetBasis = TargetBasis::fixed("reported");
 

@@ -247,13 +247,13 @@ impl ToolProvider for WrappedProvider {
                 return Err(gone());
             }
             if call.method == Method::CustomNotification {
-                let reply = Ok(Reply { result: raw("{}".to_owned()) });
+                let reply = Ok(Reply::from(raw("{}".to_owned())));
                 span.end(&reply);
                 return reply;
             }
             let outcome = tokio::select! {
                 answer = answer => match answer {
-                    Ok(Ok(result)) => Ok(Reply { result }),
+                    Ok(Ok(result)) => Ok(Reply::from(result)),
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(ProviderError::Lost("the server has exited".to_owned())),
                 },

@@ -25,7 +25,8 @@ use crate::pipeline::payload::CallArguments;
 use crate::plan::{Builtin, PlannedBuiltin};
 use crate::{GateSettings, Gateway};
 
-struct Listed(Value);
+/// A list of tools, and the file that their calls open; without one they never end.
+struct Listed(Value, Option<&'static str>);
 
 impl ToolProvider for Listed {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
@@ -38,7 +39,13 @@ impl ToolProvider for Listed {
         _: &'a Call,
         _: &'a CallContext,
     ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
-        std::future::pending().boxed()
+        match self.1 {
+            Some(opened) => {
+                let result = raw(r#"{"content":[]}"#.to_owned());
+                async { Ok(Reply { result, opened: Some(opened.into()) }) }.boxed()
+            }
+            None => std::future::pending().boxed(),
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -56,7 +63,7 @@ async fn gateway() -> Gateway {
         {"name": "get_all", "inputSchema": schema, "annotations": {"destructiveHint": true}},
         {"name": "set_all", "inputSchema": schema, "annotations": {"readOnlyHint": true}},
     ]);
-    gateway.add_provider("db", Arc::new(Listed(tools))).await;
+    gateway.add_provider("db", Arc::new(Listed(tools, None))).await;
     gateway
 }
 
@@ -102,9 +109,9 @@ async fn the_access_is_that_of_the_annotation_the_intent_or_the_verb() {
         ("set_all", Some(Class::Destructive), Access::Read),
     ] {
         let call = call(Caller::agent("a"), tool, declared, &json!({"table": "t"}));
-        let NamedTouches { touches, has_omitted } = touched(&gateway, &call).await;
+        let NamedTouches { touches, warnings } = touched(&gateway, &call).await;
         let found: Vec<Access> = touches.all().iter().map(|touched| touched.access).collect();
-        assert_eq!((found, has_omitted), (vec![access], false), "{tool} {declared:?}");
+        assert_eq!((found, warnings), (vec![access], vec![]), "{tool} {declared:?}");
         assert!(touches.basis().is_some(), "{tool}");
     }
 }
@@ -124,30 +131,91 @@ async fn a_hidden_tool_has_its_plan_and_an_unknown_one_none() {
     assert_eq!(empty.touches.basis(), Some(&TargetBasis::NO_RESOURCE));
 }
 
+#[tokio::test]
+async fn unknown_keys_and_what_is_left_out_are_on_the_record() {
+    let gateway = gateway().await;
+    let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let long = "x".repeat(4097);
+    for (arguments, target, basis, warnings) in [
+        (json!({"table": "t"}), Some("t"), None, vec![]),
+        (
+            json!({"table": "t", "id": 1, "owner": "alice", "repo": "hers", secret: 1, "Table": "u"}),
+            Some("t"),
+            None,
+            vec![
+                "arguments that the tool does not have: 'Table', '[redacted:github]', 'id', \
+                  'owner' and 1 more"
+                    .to_owned(),
+            ],
+        ),
+        (
+            json!({"table": long}),
+            None,
+            Some(TargetBasis::TOO_LONG),
+            vec![TARGET_OMITTED.to_owned()],
+        ),
+        (
+            json!({"table": "t", "x".repeat(100): 1}),
+            Some("t"),
+            None,
+            vec![format!("arguments that the tool does not have: '{}'", "x".repeat(64))],
+        ),
+    ] {
+        let call = call(Caller::agent("a"), "get_row", None, &arguments);
+        let named = touched(&gateway, &call).await;
+        assert_eq!(named.touches.main().map(Target::resource), target, "{arguments:.80}");
+        assert!(basis.is_none_or(|basis| named.touches.basis() == Some(&basis)));
+        assert_eq!(named.warnings, warnings, "{arguments:.80}");
+    }
+}
+
 #[test]
-fn what_the_redactor_changes_is_left_out() {
-    let planned = |resources: &[&str]| PlannedTargets {
-        found: resources
-            .iter()
-            .map(|resource| (Target::new("s", (*resource).to_owned()).unwrap(), None))
-            .collect(),
+fn more_resources_than_a_record_holds_are_told() {
+    let planned = |count: usize| PlannedTargets {
+        found: (0..count).map(|at| (Target::new("s", at.to_string()).unwrap(), None)).collect(),
         basis: TargetBasis::fixed("config"),
     };
-    for (found, redacted, expected, basis) in [
-        (vec!["a", "b"], None, vec!["a", "b"], TargetBasis::fixed("config")),
-        (vec!["a", "b"], Some(vec!["a", "b"]), vec!["a", "b"], TargetBasis::fixed("config")),
-        (vec!["a", "b"], Some(vec!["a", "x"]), vec!["a"], TargetBasis::fixed("config")),
-        (vec!["a", "b"], Some(vec!["x", "b"]), vec![], TargetBasis::SECRET),
-        (vec!["a"], Some(vec![]), vec![], TargetBasis::SECRET),
-        (vec![], Some(vec![]), vec![], TargetBasis::fixed("config")),
-    ] {
-        let omits = expected.len() < found.len();
-        let redacted = redacted.map(|resources| planned(&resources));
-        let named = NamedTouches::new(planned(&found), redacted, Access::Read);
-        let left: Vec<&str> =
-            named.touches.all().iter().map(|touched| touched.target.resource()).collect();
-        assert_eq!((left, named.has_omitted), (expected, omits), "{found:?}");
-        assert_eq!(named.touches.basis(), Some(&basis), "{found:?}");
+    for (count, warnings) in [(9, vec![]), (10, vec![TARGETS_OMITTED.to_owned()])] {
+        let named = NamedTouches::new(planned(count), &SecretTexts::default(), Access::Read);
+        assert_eq!((named.touches.all().len(), named.warnings), (9, warnings));
+    }
+}
+
+/// Registers the gate's own tools over `/w`, which open this file.
+fn set_builtin(gateway: &Gateway, opened: Option<&'static str>) {
+    let tool = |name: &str, read_only: bool| {
+        to_raw(&json!({"name": name, "annotations": {"readOnlyHint": read_only}}))
+    };
+    let builtin = Builtin {
+        name: "db".into(),
+        root: "/w".into(),
+        definitions: vec![tool("Read", true), tool("Write", false)],
+        provider: Arc::new(Listed(json!([]), opened)),
+        names: domain::exposed::Names::Own,
+        call_timeout: Duration::from_secs(60),
+    };
+    let planned = PlannedBuiltin { builtin: Arc::new(builtin), rules: Default::default() };
+    gateway.shared.registry.set_builtin(Some(planned));
+}
+
+/// A link may be swapped after it was followed and before the tool opens the file.
+#[tokio::test]
+async fn the_file_that_a_tool_opened_is_on_the_record() {
+    for (tool, access) in [("Read", Access::Read), ("Write", Access::Write)] {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), &domain::config::Config::default().ledger).unwrap();
+        let gateway = Gateway::new(GateSettings::default(), store.clone());
+        set_builtin(&gateway, Some("/w/ghp_0123456789abcdefghijklmnopqrstuvwxyz/victim"));
+        let ctx = CallContext::within(Duration::from_secs(60));
+        let call = call(Caller::agent("a"), tool, None, &json!({"path": "decoy"}));
+        gateway.call(call, &ctx).await;
+        store.settled().await;
+        let page = store::read::Page::first(10);
+        let found = store.read().activity(&Default::default(), &page).unwrap().records;
+        let target = found[0].target.as_ref().map(|target| target.resource.as_str());
+        assert_eq!((found.len(), target), (1, Some("/w/[redacted]/victim")), "{tool}");
+        let record = store.read().record(&found[0].id).unwrap().unwrap();
+        assert_eq!(record.targets[0].access, access);
     }
 }
 
@@ -166,17 +234,7 @@ async fn a_call_that_is_given_up_while_links_are_followed_is_recorded() {
     };
     let links = Links::new(Box::new(hang), Duration::from_secs(3600));
     Arc::get_mut(&mut gateway.shared).unwrap().links = links;
-    let read = json!({"name": "Read", "annotations": {"readOnlyHint": true}});
-    let builtin = Builtin {
-        name: "db".into(),
-        root: "/w".into(),
-        definitions: vec![to_raw(&read)],
-        provider: Arc::new(Listed(json!([]))),
-        names: domain::exposed::Names::Own,
-        call_timeout: Duration::from_secs(60),
-    };
-    let planned = PlannedBuiltin { builtin: Arc::new(builtin), rules: Default::default() };
-    gateway.shared.registry.set_builtin(Some(planned));
+    set_builtin(&gateway, None);
     let ctx = CallContext::within(Duration::from_secs(60));
     let call = call(Caller::agent("a"), "Read", None, &json!({"path": "x"}));
     let mut calling = gateway.call(call, &ctx);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use domain::ledger::target::Access;
+use domain::ledger::target::{Access, Touches};
 use receipt::Hash;
 use receipt::chain::{ChainExpectation, verify};
 
@@ -33,6 +33,7 @@ async fn first(home: &Path) {
         duration: std::time::Duration::from_millis(1),
         response: Payload::default(),
         warnings: Vec::new(),
+        touches: Touches::default(),
     };
     store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
     store.close().await.unwrap();

@@ -187,6 +187,7 @@ pub(super) fn end(id: &str, status: RecordStatus) -> CallEnd {
             ..Payload::default()
         },
         warnings: Vec::new(),
+        touches: Touches::default(),
     }
 }
 

@@ -6,15 +6,18 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::super::words::words;
-use super::super::{RESOURCE_BYTES_MAX, TOUCHED_MAX, canonical, is_break};
+use super::super::{FOUND_MAX, RESOURCE_BYTES_MAX, canonical, is_break, tidy};
 use super::GenericPlan;
 use super::role::{Role, Standing};
 
 /// Objects of a list that are looked at; further ones could not be named anyway.
-const ITEMS_MAX: usize = 2 * TOUCHED_MAX;
+const ITEMS_MAX: usize = 2 * FOUND_MAX;
 
 /// Members of an inner object that are looked at. A larger one is data.
 const MEMBERS_MAX: usize = 32;
+
+/// The longest name of a file in common file systems.
+const SEGMENT_BYTES_MAX: usize = 255;
 
 /// Numbers beyond it are not exact in every language.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -93,7 +96,7 @@ pub(super) fn gather<'a>(
     given
 }
 
-fn role<'a>(plan: &'a GenericPlan, key: &str) -> Option<Cow<'a, Role>> {
+pub(super) fn role<'a>(plan: &'a GenericPlan, key: &str) -> Option<Cow<'a, Role>> {
     match plan.roles.get(key) {
         Some(known) => known.as_ref().map(Cow::Borrowed),
         None => Role::of(key, &plan.tool).map(Cow::Owned),
@@ -139,7 +142,7 @@ fn listed<'a>(
                 continue;
             };
             match keys.get_mut(key.as_str()) {
-                Some(had) if had.values.len() < TOUCHED_MAX => had.values.append(&mut one.values),
+                Some(had) if had.values.len() < FOUND_MAX => had.values.append(&mut one.values),
                 Some(_) => {}
                 None => drop(keys.insert(key, Given { parent: Some(parent), ..one })),
             }
@@ -149,6 +152,11 @@ fn listed<'a>(
 }
 
 fn one<'a>(key: &'a str, value: &'a Value, role: Cow<'a, Role>) -> Option<Given<'a>> {
+    let text = match *role {
+        Role::Path { .. } | Role::End(_) => path,
+        Role::Address | Role::Content => address,
+        _ => text,
+    };
     let is_long = matches!(*role, Role::Statement | Role::Manifest);
     let values = match value {
         Value::String(text) if is_long => vec![Cow::Borrowed(text.as_str())],
@@ -156,8 +164,29 @@ fn one<'a>(key: &'a str, value: &'a Value, role: Cow<'a, Role>) -> Option<Given<
         Value::Array(items) => items.iter().take(ITEMS_MAX).map(text).collect::<Option<_>>()?,
         value => vec![text(value)?],
     };
-    let values = values.into_iter().take(TOUCHED_MAX).collect::<Vec<_>>();
+    let values = values.into_iter().take(FOUND_MAX).collect::<Vec<_>>();
     (!values.is_empty()).then_some(Given { key, parent: None, role, values })
+}
+
+/// Returns a path, as short as its words allow. Every character of a path counts, also the blanks
+/// around it.
+fn path(value: &Value) -> Option<Cow<'_, str>> {
+    let Value::String(text) = value else {
+        return text(value);
+    };
+    let path = tidy(text);
+    // A text of several lines is a path only if it can be one.
+    let is_name = |segment: &str| segment.len() <= SEGMENT_BYTES_MAX;
+    let is_path = !path.contains(is_break) || path.split('/').all(is_name);
+    (is_path && !path.trim().is_empty()).then_some(path)
+}
+
+/// Returns an address, which is shortened later.
+fn address(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) if text.contains("://") => Some(Cow::Borrowed(text.trim())),
+        value => text(value),
+    }
 }
 
 /// Returns a value that can be a name, without the blanks around it.
@@ -192,5 +221,5 @@ fn parted(text: &str) -> Option<Vec<Cow<'_, str>>> {
         return None;
     }
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    Some(parts.take(TOUCHED_MAX).map(Cow::Borrowed).collect())
+    Some(parts.take(FOUND_MAX).map(Cow::Borrowed).collect())
 }

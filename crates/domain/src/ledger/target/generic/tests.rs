@@ -1,11 +1,16 @@
 //! The generic rules, as tables and as properties.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::super::words::{self, words};
-use super::super::{CallPlace, PlannedTargets, RESOURCE_BYTES_MAX, TOUCHED_MAX, ToolShape};
+use super::super::{CallPlace, PlannedTargets, RESOURCE_BYTES_MAX, ToolShape};
 use super::*;
+use crate::ledger::redaction::Redactor;
+
+static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -16,9 +21,17 @@ fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedT
     GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place)
 }
 
+/// Returns what a record of the call would name.
+fn recordable(planned: PlannedTargets) -> Vec<(Target, Option<Access>)> {
+    let named = |(target, access): (Target, Option<Access>)| {
+        Some((target.recordable(&REDACTOR)?.into_owned(), access))
+    };
+    planned.found.into_iter().filter_map(named).collect()
+}
+
 /// Returns what is found as `system resource`, and a sign for the access that the arguments show.
 fn found(tool: &str, arguments: &Value) -> Vec<String> {
-    let found = find_in(tool, arguments, Some("/w")).map(|planned| planned.found);
+    let found = find_in(tool, arguments, Some("/w")).map(recordable);
     let shown = |(target, access): (Target, Option<Access>)| {
         let sign = match access {
             Some(Access::Write) => "!",
@@ -240,12 +253,16 @@ fn nothing_is_named_where_there_is_doubt() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_dropped_and_said_so() {
+fn what_looks_like_a_secret_is_hidden_and_the_rest_is_named() {
     let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-    let planned = find_in("get_thing", &json!({"thing_id": token}), None).unwrap();
-    assert_eq!((planned.found.len(), planned.basis.as_str()), (0, "dropped: looked like a secret"));
-    let both = find_in("get_things", &json!({"thing_ids": [token, "7"]}), None).unwrap();
-    assert_eq!((both.found.len(), both.basis.as_str()), (1, "generic"));
+    check(&[
+        ("get_thing", json!({"thing_id": token}), &["srv thing/[redacted]"]),
+        (
+            "get_things",
+            json!({"thing_ids": [token, "7"]}),
+            &["srv thing/[redacted]", "srv thing/7"],
+        ),
+    ]);
 }
 
 #[test]
@@ -272,7 +289,7 @@ fn large_calls_are_bounded() {
         (0..10_000).map(|at| (format!("thing{at}_id"), json!(at))).collect();
     assert!(found("get_thing", &Value::Object(many)).is_empty());
     let ids: Vec<usize> = (0..100_000).collect();
-    assert_eq!(found("get_things", &json!({"thing_ids": ids})).len(), TOUCHED_MAX);
+    assert_eq!(found("get_things", &json!({"thing_ids": ids})).len(), FOUND_MAX);
     let long = "x".repeat(1 << 20);
     for key in ["path", "url", "thing_id", "sql", "manifest", "name", "key"] {
         assert!(found("get_thing", &json!({ key: long })).is_empty(), "{key}");
@@ -351,8 +368,8 @@ proptest! {
     fn what_is_found_fits_a_record(tool in tools(), members in arguments(), root in any::<bool>()) {
         let members = Value::Object(members.into_iter().collect());
         let planned = find_in(tool, &members, root.then_some("/w"));
-        let found = planned.map(|planned| planned.found).unwrap_or_default();
-        prop_assert!(found.len() <= TOUCHED_MAX);
+        let found = planned.map(recordable).unwrap_or_default();
+        prop_assert!(found.len() <= FOUND_MAX);
         for (target, _) in &found {
             let resource = target.resource();
             prop_assert!(!resource.is_empty() && resource.len() <= RESOURCE_BYTES_MAX);

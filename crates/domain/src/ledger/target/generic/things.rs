@@ -35,8 +35,11 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn find(&self) -> Vec<Finding<'a>> {
-        let stated = self.table().or_else(|| self.manifest()).or_else(|| self.revision());
-        if let Some(found) = stated {
+        let tables = self.tables();
+        if !tables.is_empty() {
+            return tables;
+        }
+        if let Some(found) = self.manifest().or_else(|| self.revision()) {
             return vec![found];
         }
         let files = self.files();
@@ -50,15 +53,20 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Joins a thing of the server and a file: an upload reads the file, a download writes it.
+    /// Joins a thing of the server and a file: an upload reads the file, a download writes it. Only
+    /// what the tool's name says makes a read of a write.
     fn both(&self, things: Vec<Finding<'a>>, files: Vec<Finding<'a>>) -> Vec<Finding<'a>> {
         if self.only_file_names() {
             return things;
         }
         let is_download = files.iter().any(|file| file.access == Some(Access::Write));
         let (first, second) = if is_download { (files, things) } else { (things, files) };
-        let read = second.into_iter().map(|one| Finding { access: Some(Access::Read), ..one });
-        first.into_iter().chain(read).collect()
+        let is_read = is_download || self.plan.tool.sends;
+        let second = second.into_iter().map(|one| match is_read {
+            true => Finding { access: Some(Access::Read), ..one },
+            false => one,
+        });
+        first.into_iter().chain(second).collect()
     }
 
     fn with_role(&self, fits: impl Fn(&Role) -> bool) -> impl Iterator<Item = &'a Given<'a>> {
@@ -71,30 +79,35 @@ impl<'a> Call<'a> {
         Some(Finding { target, access: None, given })
     }
 
-    /// Names the table of a statement, inside the containers that other arguments name.
-    fn table(&self) -> Option<Finding<'a>> {
-        let statements = self.with_role(|role| *role == Role::Statement);
-        for given in statements {
+    /// Names the tables of all statements, inside the containers that other arguments name; those
+    /// that are changed first.
+    fn tables(&self) -> Vec<Finding<'a>> {
+        let mut found: Vec<Finding<'a>> = Vec::new();
+        for given in self.with_role(|role| *role == Role::Statement) {
             let is_words = self.plan.tool.searches && !given.key.contains("sql");
-            let Some((table, access)) = sql::table(given.first()).filter(|_| !is_words) else {
-                continue;
-            };
-            let mut resource = self.prefix(|rank| !SCOPES[rank].is_dotted);
-            let homes = self.prefix(|rank| SCOPES[rank].is_dotted && !scope::is_table(rank));
-            let database = self.paths().next();
-            if let Some(database) = database {
-                resource = format!("{}:", database.first().trim_end_matches('/'));
-            } else if !resource.is_empty() {
-                resource.push('/');
+            let scripts = given.values.iter().filter(|_| !is_words);
+            for (table, access) in scripts.flat_map(|script| sql::tables(script)) {
+                let named = self.named(given, self.in_database(&table));
+                found.extend(named.map(|one| Finding { access: Some(access), ..one }));
             }
-            let is_whole = homes.is_empty() || table.starts_with(&format!("{homes}."));
-            if !is_whole {
-                resource = format!("{resource}{homes}.");
-            }
-            let found = self.named(given, resource + &table)?;
-            return Some(Finding { access: Some(access), ..found });
         }
-        None
+        found.sort_by_key(|one| one.access != Some(Access::Write));
+        found
+    }
+
+    fn in_database(&self, table: &str) -> String {
+        let mut resource = self.prefix(|rank| !SCOPES[rank].is_dotted);
+        let homes = self.prefix(|rank| SCOPES[rank].is_dotted && !scope::is_table(rank));
+        if let Some(database) = self.paths().next() {
+            resource = format!("{}:", database.first().trim_end_matches('/'));
+        } else if !resource.is_empty() {
+            resource.push('/');
+        }
+        let is_whole = homes.is_empty() || table.starts_with(&format!("{homes}."));
+        if !is_whole {
+            resource = format!("{resource}{homes}.");
+        }
+        resource + table
     }
 
     fn manifest(&self) -> Option<Finding<'a>> {

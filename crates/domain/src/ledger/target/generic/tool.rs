@@ -3,6 +3,20 @@
 use super::super::canonical::singular;
 use super::super::words::{self, has, words};
 
+/// Verbs of tools that read a file to make something else of it.
+const SENDS: &[&str] = &[
+    "attach",
+    "attachment",
+    "import",
+    "load",
+    "post",
+    "publish",
+    "send",
+    "share",
+    "submit",
+    "upload",
+];
+
 /// The words of a tool's name, sorted by what they tell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolWords {
@@ -22,6 +36,8 @@ pub(super) struct ToolWords {
     pub(super) edits: bool,
     /// It writes what it gets to a file.
     pub(super) saves: bool,
+    /// It takes a file somewhere else, and leaves it as it is.
+    pub(super) sends: bool,
     /// Paths are the server's own.
     pub(super) has_files: bool,
     pub(super) connects: bool,
@@ -51,6 +67,7 @@ impl ToolWords {
             removes: ["delete", "drop", "remove"].contains(&verb),
             edits: ["edit", "modify", "patch", "save", "set", "update", "upsert"].contains(&verb),
             saves: ["download", "export", "save"].contains(&verb),
+            sends: any(SENDS),
             has_files: own_name.iter().any(|word| has(words::REMOTE_STORES, word)),
             connects: any(words::CONNECTS),
             is_of_screen: has(words::SCREEN, verb),

@@ -11,6 +11,7 @@ use super::Filter;
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A value that has passed its filters, and the access that a statement shows.
+#[derive(Clone)]
 pub(super) struct FilteredValue<'v> {
     pub(super) text: Cow<'v, str>,
     pub(super) access: Option<Access>,
@@ -19,6 +20,14 @@ pub(super) struct FilteredValue<'v> {
 impl<'v> FilteredValue<'v> {
     pub(super) fn plain(text: Cow<'v, str>) -> FilteredValue<'v> {
         FilteredValue { text, access: None }
+    }
+}
+
+/// Returns the text of a string as it is.
+pub(super) fn whole(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(Cow::Borrowed(text)),
+        value => text(value),
     }
 }
 
@@ -43,8 +52,26 @@ pub(super) fn filtered<'v>(raw: Cow<'v, str>, filters: &[Filter]) -> Option<Filt
         value = apply(filter, value)?;
     }
     let text = &value.text;
-    let fits = !text.is_empty() && text.len() <= RESOURCE_BYTES_MAX;
-    (fits && !text.contains(is_break) && !is_json(text)).then_some(value)
+    // The whole name is examined once it is resolved.
+    let is_path = filters.iter().any(|filter| matches!(filter, Filter::File | Filter::Url));
+    let fits = !text.is_empty() && (is_path || text.len() <= RESOURCE_BYTES_MAX);
+    (fits && (is_path || !text.contains(is_break)) && !is_json(text)).then_some(value)
+}
+
+/// Returns the tables of scripts, those that are changed first.
+pub(super) fn tables<'v>(
+    scripts: impl Iterator<Item = Cow<'v, str>>,
+    filters: &[Filter],
+) -> Vec<FilteredValue<'v>> {
+    let mut found = Vec::new();
+    for script in scripts {
+        for (table, access) in sql::tables(&script) {
+            let named = filtered(Cow::Owned(table), filters);
+            found.extend(named.map(|named| FilteredValue { access: Some(access), ..named }));
+        }
+    }
+    found.sort_by_key(|table| table.access != Some(Access::Write));
+    found
 }
 
 fn apply<'v>(filter: &Filter, value: FilteredValue<'v>) -> Option<FilteredValue<'v>> {
@@ -67,12 +94,11 @@ fn apply<'v>(filter: &Filter, value: FilteredValue<'v>) -> Option<FilteredValue<
             Cow::Owned(format!("{}/{}", object.kind, object.name))
         }
         Filter::Table(schema) => {
-            let (table, access) = sql::table(&text)?;
-            let table = match schema {
-                Some(schema) if !table.contains('.') => format!("{schema}.{table}"),
-                _ => table,
-            };
-            return Some(FilteredValue { text: Cow::Owned(table), access: Some(access) });
+            // The statement has been read; this is one of its tables.
+            match schema {
+                Some(schema) if !text.contains('.') => Cow::Owned(format!("{schema}.{text}")),
+                _ => text,
+            }
         }
         // The form of the whole name.
         Filter::File | Filter::Url => text,

@@ -43,6 +43,14 @@ fn files_of_this_machine_only() {
         ("/a//b/", HERE, Some("/a/b")),
         ("file:///a%20b", HERE, Some("/a b")),
         ("file://localhost/a", HERE, Some("/a")),
+        ("FILE://u:p@localhost/a%2e/b?x#y", HERE, Some("/a./b")),
+        ("file:///a/%2e%2E/b", HERE, Some("/b")),
+        ("file://elsewhere/a", HERE, None),
+        ("file://../a", HERE, Some("/w/a")),
+        ("https://h/../../a", HERE, Some("/w/a")),
+        ("$x/../a", HERE, Some("/w/a")),
+        ("~x/../a", HERE, Some("/w/a")),
+        (" a ", HERE, Some("/w/ a ")),
         ("/a", rootless, Some("/a")),
         ("a", rootless, None),
         ("/a", elsewhere, None),
@@ -68,8 +76,12 @@ fn addresses_keep_apart_what_their_queries_keep_apart() {
         ("mailto:a@b.c", None),
         ("memo://note", None),
         ("/v1/users", None),
-        ("https://hooks.slack.com/services/T0/B0/secret", None),
-        ("https://api.telegram.org/bot1:abc/send", None),
+        (
+            "https://hooks.slack.com/services/T0/B0/secret",
+            Some("https://hooks.slack.com/[redacted]"),
+        ),
+        ("https://api.telegram.org/bot1:abc/send", Some("https://api.telegram.org/[redacted]")),
+        ("https://h/a\r\nb", Some("https://h/ab")),
     ] {
         assert_eq!(web(text).as_deref(), expected, "{text}");
     }
@@ -85,9 +97,14 @@ fn addresses_keep_apart_what_their_queries_keep_apart() {
 }
 
 #[test]
-fn the_table_of_a_simple_statement() {
-    let read = |table: &str| Some((table.to_owned(), Access::Read));
-    let write = |table: &str| Some((table.to_owned(), Access::Write));
+fn the_tables_of_simple_statements() {
+    let all = |tables: &str, access| -> Vec<(String, Access)> {
+        tables.split(' ').map(|table| (table.to_owned(), access)).collect()
+    };
+    let read = |tables: &str| all(tables, Access::Read);
+    let write = |tables: &str| all(tables, Access::Write);
+    let both = |written: &str, others: &str| [write(written), read(others)].concat();
+    let none = Vec::new();
     for (statement, expected) in [
         ("SELECT id FROM orders WHERE total > 100 LIMIT 5", read("orders")),
         ("select * from public.\"Orders\" o", read("public.Orders")),
@@ -101,20 +118,25 @@ fn the_table_of_a_simple_statement() {
         ("select * from t join t b on t.a = b.a", read("t")),
         ("select * from t for update", read("t")),
         ("select * from generate_series(1, 3), t", read("t")),
-        ("select * from a join b on a.x = b.x", None),
-        ("select * from a, b", None),
-        ("select * from a where x in (select y from b)", None),
-        ("select now()", None),
-        ("select * into b from a", None),
+        ("select * from a join b on a.x = b.x", read("a b")),
+        ("select * from a, b", read("a b")),
+        ("select * from a where x in (select y from b)", read("a b")),
+        ("select now()", none.clone()),
+        ("select * into b from a", both("b", "a")),
+        ("select * into outfile '/tmp/x' from a", read("a")),
         ("insert into t (a) values ('x; y')", write("t")),
         ("INSERT OR REPLACE INTO t VALUES (1)", write("t")),
-        ("insert into a select * from b", write("a")),
-        ("update only t set a = 1 from b", write("t")),
+        ("insert into a select * from b", both("a", "b")),
+        ("with x as (delete from t returning *) select * from x", write("t")),
+        ("with x as (select * from b) update a set c = 1", both("a", "b")),
+        ("update only t set a = 1 from b", both("t", "b")),
         ("delete from T where id = 1", write("t")),
+        ("delete from t where id in (select id from b)", both("t", "b")),
         ("create table if not exists s.t (id int)", write("s.t")),
         ("alter table t add column x int", write("t")),
         ("drop table if exists t", write("t")),
-        ("drop table a, b", None),
+        ("drop table a, b", write("a b")),
+        ("truncate a, b", write("a b")),
         ("create unique index i on t (a)", write("t")),
         ("truncate t", write("t")),
         ("explain analyze delete from t", write("t")),
@@ -122,17 +144,20 @@ fn the_table_of_a_simple_statement() {
         ("explain (analyze, verbose) select * from t", read("t")),
         ("describe t", read("t")),
         ("FROM logs-* | WHERE x", read("logs-*")),
-        ("update a set x = 1; update b set x = 1", None),
-        ("update the docs, please", None),
-        ("who likes tea", None),
-        ("", None),
-        ("select 'open from t", None),
+        ("update a set x = 1; update b set x = 1", write("a b")),
+        ("select * from a; drop table b;", both("b", "a")),
+        ("select * from a; drop table a", write("a")),
+        ("begin; delete from a; commit", write("a")),
+        ("update the docs, please", none.clone()),
+        ("who likes tea", none.clone()),
+        ("", none.clone()),
+        ("select 'open from t", none.clone()),
     ] {
-        assert_eq!(sql::table(statement), expected, "{statement}");
+        assert_eq!(sql::tables(statement), expected, "{statement}");
     }
-    assert_eq!(sql::table(&format!("select * from t -- {}", "x".repeat(1 << 20))), None);
+    assert_eq!(sql::tables(&format!("select * from t -- {}", "x".repeat(1 << 20))), none);
     let joins = "select * from t".to_owned() + &" join t on 1".repeat(2000);
-    assert_eq!(sql::table(&joins), None);
+    assert_eq!(sql::tables(&joins), read("t"));
 }
 
 #[test]

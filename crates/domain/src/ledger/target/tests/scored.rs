@@ -3,11 +3,16 @@
 mod judge;
 mod live;
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::{CallPlace, PlannedTargets, TargetPlan, ToolShape, of_builtin};
+use super::super::{CallPlace, PlannedTargets, Target, TargetPlan, ToolShape, of_builtin};
+use crate::ledger::redaction::Redactor;
 use judge::{Gold, Verdict};
+
+static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 #[derive(Deserialize)]
 struct LabelledCall {
@@ -40,8 +45,11 @@ fn targets(call: &LabelledCall) -> Vec<(String, String)> {
         let target = of_builtin(&call.tool, &call.args, call.root.as_deref().unwrap_or("/"));
         return target.iter().map(|t| pair((t.system(), t.resource()))).collect();
     }
-    let found = planned(call).found;
-    found.iter().map(|(target, _)| pair((target.system(), target.resource()))).collect()
+    let recorded = |(target, _): &(Target, _)| {
+        let named = target.recordable(&REDACTOR)?;
+        Some(pair((named.system(), named.resource())))
+    };
+    planned(call).found.iter().filter_map(recorded).collect()
 }
 
 fn planned(call: &LabelledCall) -> PlannedTargets {

@@ -182,7 +182,7 @@ impl<'a> Call<'a> {
         } else {
             canonical::inner_path(path)?
         };
-        let target = Target::new(self.plan.system(), resource)?;
+        let target = Target::of_server(self.plan.system(), resource)?;
         Some(Finding { target, access, given })
     }
 }

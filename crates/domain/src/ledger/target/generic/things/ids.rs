@@ -1,7 +1,7 @@
 //! The things of a server that a call names: by ids with a noun, bare ids, keys and names, each
 //! inside its containers.
 
-use super::super::super::{Access, canonical, words};
+use super::super::super::{Access, Target, canonical, words};
 use super::super::Finding;
 use super::super::given::Given;
 use super::super::role::{PathForm, Role, Side, Standing};
@@ -122,7 +122,9 @@ impl<'a> Call<'a> {
             for value in &given.values {
                 let path = canonical::inner_path(&canonical::value(value));
                 let resource = path.map(|path| format!("{prefix}{sign}{path}"));
-                found.extend(resource.and_then(|resource| self.named(given, resource)));
+                let system = self.plan.system();
+                let target = resource.and_then(|resource| Target::of_server(system, resource));
+                found.extend(target.map(|target| Finding { target, access: None, given }));
             }
         }
         found
