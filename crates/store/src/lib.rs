@@ -72,7 +72,6 @@ use crate::write::message::{Message, Submission};
 use crate::write::recovery;
 use crate::write::schedule::Schedule;
 use crate::write::signer::Signer;
-use crate::write::unsigned;
 use crate::write::writer::{self, Writer};
 
 /// A handle to the ledger; clones share the same ledger.
@@ -434,8 +433,7 @@ fn prepare(
     let mut keys = Keys::open(&home.join(KEYS), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
     let (mut notices, mut closed) = (anchored.notes, 0);
-    let recovered = recovery::recover(&mut db, home, &keys, Adoption::Intact);
-    match recovered.and_then(|recovered| unsigned::mark(&db).map(|()| recovered)) {
+    match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
         Ok(recovered) => {
             closed = recovered.closed;
             if closed > 0 {

@@ -29,7 +29,6 @@ pub(crate) mod row;
 pub(crate) mod schedule;
 pub(crate) mod signer;
 pub(crate) mod touching;
-pub(crate) mod unsigned;
 mod waiters;
 pub(crate) mod writer;
 

@@ -14,7 +14,6 @@ use crate::read::reader::Reader;
 use crate::record::RecordStatus;
 use crate::upkeep::tally::{ExpiredData, ExpiredKind};
 use crate::write::compose::OUTCOME;
-use crate::write::unsigned;
 
 /// The columns of a record, in the order of the query, after those of its receipt.
 pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activity.source, \
@@ -277,8 +276,6 @@ struct LoneRecord {
     id: String,
     chain_id: Option<String>,
     has_receipt_id: bool,
-    /// It is a refusal that an earlier version recorded.
-    may_lack: bool,
 }
 
 impl Reader {
@@ -296,11 +293,7 @@ impl Reader {
             for record in self.pool.ask_in_passing(|db| lone_records(db, from, upto))? {
                 match &record.chain_id {
                     Some(chain_id) if audit.is_expired(chain_id) => {}
-                    Some(chain_id) => {
-                        if let Some(words) = record.fault() {
-                            audit.fault(chain_id, None, words);
-                        }
-                    }
+                    Some(chain_id) => audit.fault(chain_id, None, record.fault()),
                     None => strangers += 1,
                 }
             }
@@ -314,34 +307,27 @@ impl Reader {
 }
 
 impl LoneRecord {
-    fn fault(&self) -> Option<String> {
+    fn fault(&self) -> String {
         let id = &self.id;
         if self.has_receipt_id {
-            return Some(format!("the receipt of record {id} is missing"));
+            format!("the receipt of record {id} is missing")
+        } else {
+            format!("record {id} names no receipt")
         }
-        (!self.may_lack).then(|| format!("record {id} names no receipt"))
     }
 }
 
 /// Returns ended records in a range whose receipt is not there, unless their chain is a foreign one.
 fn lone_records(db: &Connection, from: i64, upto: i64) -> Result<Vec<LoneRecord>, StoreError> {
     let mut statement = db.prepare_cached(
-        "SELECT activity.id, chains.chain_id, activity.receipt_id IS NOT NULL,
-           activity.type = 'policy_decision' AND activity.status = 'blocked'
-             AND activity.number <= COALESCE((SELECT CAST(value AS INTEGER) FROM settings
-               WHERE name = ?3), activity.number)
+        "SELECT activity.id, chains.chain_id, activity.receipt_id IS NOT NULL
          FROM activity LEFT JOIN chains USING (chain)
          WHERE activity.number >= ?1 AND activity.number < ?2
            AND (activity.receipt_id IS NOT NULL OR activity.status <> 'pending')
            AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.id = activity.receipt_id)",
     )?;
-    let rows = statement.query_map((from, upto, unsigned::SETTING), |row| {
-        Ok(LoneRecord {
-            id: row.get(0)?,
-            chain_id: row.get(1)?,
-            has_receipt_id: row.get(2)?,
-            may_lack: row.get(3)?,
-        })
+    let rows = statement.query_map((from, upto), |row| {
+        Ok(LoneRecord { id: row.get(0)?, chain_id: row.get(1)?, has_receipt_id: row.get(2)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
