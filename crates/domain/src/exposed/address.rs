@@ -40,7 +40,7 @@ pub struct Addresses {
 struct TemplateClaim {
     template: String,
     server: Arc<str>,
-    /// Whether its literal start is distinctive enough to lead to the server.
+    /// Its literal start is distinctive enough to lead to the server.
     is_own: bool,
     /// The servers that list an address with the same literal start.
     neighbours: OnceLock<Vec<Arc<str>>>,

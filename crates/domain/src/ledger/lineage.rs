@@ -1,5 +1,5 @@
-//! Which process an event from outside comes from, and whether it may count under the session and the
-//! agent that it names. A name belongs to the agent's process that used it first, as long as that
+//! The process that an event from outside comes from, and the sessions and agents under which it may
+//! count. A name belongs to the agent's process that used it first, as long as that
 //! process lives: its children may use it, other processes may not. What the operating system says
 //! about processes comes in as values.
 

@@ -1,5 +1,5 @@
-//! What the operating system says about processes, from `/proc`. Elsewhere than on Linux it says
-//! nothing.
+//! Reads from `/proc` which processes started a sender, and whether a process runs. Elsewhere than on
+//! Linux nothing is known.
 
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ pub(super) struct EventOrigin {
     pub(super) id: Uuid,
     pub(super) sender: Option<Sender>,
     pub(super) arrival: Arrival,
-    /// Whether the session and the agent that the event names are its sender's, as far as is known.
+    /// The session and the agent that the event names are its sender's, as far as is known.
     pub(super) is_admitted: bool,
 }
 
@@ -63,8 +63,8 @@ pub enum Arrival {
     Spool,
 }
 
-/// What a hook sends to the events socket just before its event is in the spool, so that the gate
-/// sees which process wrote it: the event's id, and the hash of its text.
+/// A message of a hook to the events socket, just before its event is in the spool: the event's id
+/// and the hash of its text. The gate sees which process sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpoolNote {
     id: Uuid,
