@@ -1,6 +1,8 @@
 //! The documents and examples, used as a reader would: shell blocks run beside a real gate,
 //! commands exist with their flags, links lead somewhere, example configs and workflows are valid.
 
+mod claims;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

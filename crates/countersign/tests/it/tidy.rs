@@ -441,14 +441,14 @@ fn machine_faults(file: &Source) -> Vec<String> {
     faulty.map(|(index, _)| format!("{}:{}: a machine's path", file.shown(), index + 1)).collect()
 }
 
-struct Source {
+pub(crate) struct Source {
     /// The path relative to the root.
-    path: PathBuf,
-    text: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
 }
 
 impl Source {
-    fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -464,7 +464,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn rust_files() -> Vec<Source> {
+pub(crate) fn rust_files() -> Vec<Source> {
     let is_ours = |path: &Path| {
         path.starts_with("crates")
             && path.extension().is_some_and(|extension| extension == "rs")
@@ -488,7 +488,7 @@ fn read(path: PathBuf) -> Option<Source> {
 }
 
 /// Returns the files that git tracks or would track; without git, all but build outputs.
-fn files() -> BTreeSet<PathBuf> {
+pub(crate) fn files() -> BTreeSet<PathBuf> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
