@@ -97,11 +97,13 @@ pub(crate) fn build(
     Ok(App { gateway, servers, telemetry })
 }
 
-/// Makes the default token known, unless it is switched off: then it is not even created.
+/// Makes the default token known, unless it is switched off: then it is not even created. Records and
+/// logs hold none of the home's keys from here on.
 pub(crate) fn know_agent(gateway: &Gateway, home: &Home, config: &Config) -> Result<(), Failure> {
     if config.agent_token {
         gateway.tokens().know(home.agent_token()?.expose(), Caller::agent(AGENT_TOKEN));
     }
+    home.hide_keys(gateway.settings().redactor.known());
     Ok(())
 }
 

@@ -5,6 +5,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use domain::credential::Credential;
+use domain::ledger::redaction::KnownSecrets;
+
 use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::folders;
@@ -137,18 +140,28 @@ impl Home {
     pub(crate) fn api_key(&self) -> Result<Secret, Failure> {
         match std::env::var(API_KEY_VARIABLE) {
             Ok(key) if !key.trim().is_empty() => Ok(Secret(key.trim().to_owned())),
-            _ => secret(&self.api_key_file(), "csk"),
+            _ => secret(&self.api_key_file(), Credential::AdminKey),
         }
     }
 
     pub(crate) fn agent_token(&self) -> Result<Secret, Failure> {
-        secret(&self.agent_token_file(), "cst")
+        secret(&self.agent_token_file(), Credential::AgentToken)
     }
 
     /// Returns the default token unless it was never made: a gate that does not accept it makes none.
     pub(crate) fn existing_agent_token(&self) -> Result<Option<Secret>, Failure> {
         let is_made = self.agent_token_file().exists();
         is_made.then(|| self.agent_token()).transpose()
+    }
+
+    /// Adds the keys of the home to what no record or log may hold. Those that the gate made are known
+    /// by their form; the operator may have chosen others.
+    pub(crate) fn hide_keys(&self, known: &KnownSecrets) {
+        let files = [self.api_key_file(), self.agent_token_file()];
+        let written = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+        for key in std::env::var(API_KEY_VARIABLE).into_iter().chain(written) {
+            known.keep(key.trim());
+        }
     }
 
     /// Takes the lock that `serve` holds for its lifetime; the error names the current holder.
@@ -209,7 +222,7 @@ fn check_owners(home: &Path) -> Result<(), Failure> {
 
 /// Reads a secret, or creates it. Refuses a file that others can read, since its content is no
 /// longer secret.
-fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
+fn secret(path: &Path, kind: Credential) -> Result<Secret, Failure> {
     let fail = |error: std::io::Error| {
         Failure::system(format!("cannot read the key file '{}': {error}", path.display()))
     };
@@ -233,17 +246,16 @@ fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
             }
             Ok(Secret(text.trim().to_owned()))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => make(path, prefix),
+        Err(error) if error.kind() == ErrorKind::NotFound => make(path, kind),
         Err(error) => Err(fail(error)),
     }
 }
 
-fn make(path: &Path, prefix: &str) -> Result<Secret, Failure> {
+fn make(path: &Path, kind: Credential) -> Result<Secret, Failure> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random)
         .map_err(|error| Failure::system(format!("cannot generate a key: {error}")))?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let key = format!("{prefix}_{digits}");
+    let key = kind.text(&random);
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -253,7 +265,7 @@ fn make(path: &Path, prefix: &str) -> Result<Secret, Failure> {
     match written {
         Ok(()) => Ok(Secret(key)),
         // Another process created it a moment ago.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => secret(path, prefix),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => secret(path, kind),
         Err(error) => Err(Failure::system(format!("cannot write '{}': {error}", path.display()))),
     }
 }

@@ -31,7 +31,8 @@ pub(crate) fn redact_with(redactor: Arc<Redactor>) {
     REDACTOR.store(Some(redactor));
 }
 
-fn redactor() -> Arc<Redactor> {
+/// Returns what removes secrets from everything that this process reports.
+pub(crate) fn redactor() -> Arc<Redactor> {
     REDACTOR.load_full().unwrap_or_else(|| {
         let builtin = Arc::new(Redactor::builtin());
         REDACTOR.compare_and_swap(&None::<Arc<Redactor>>, Some(builtin.clone()));

@@ -12,6 +12,7 @@ use std::time::Duration;
 use domain::catalog::Catalog;
 use domain::config::{Config, ToolRules, WorkspaceConfig};
 use domain::exposed::Names;
+use domain::ledger::redaction::KnownSecrets;
 use domain::policy::Lock;
 use domain::tool::ToolName;
 use domain::upstream::UpstreamState;
@@ -125,6 +126,8 @@ fn yes() -> bool {
 pub(crate) struct Steps {
     home: PathBuf,
     config: Config,
+    /// The keys of the home, which no record of a step may hold.
+    known: KnownSecrets,
     servers: Servers,
     plugins: Plugins,
     store: Store,
@@ -142,8 +145,10 @@ impl Steps {
         folder::purge(home.path());
         let store = loan::store(home, &config.ledger).await?;
         let servers = Servers::new(home, &store, app::Purpose::Work);
+        let known = KnownSecrets::default();
+        home.hide_keys(&known);
         let (home, opened) = (home.path().to_owned(), AtomicUsize::new(0));
-        Ok(Steps { home, config, servers, plugins, store, tracer, opened })
+        Ok(Steps { home, config, known, servers, plugins, store, tracer, opened })
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -158,7 +163,8 @@ impl Steps {
     /// Builds a gate with the requested tools, not reachable yet. Its servers and plugins are
     /// connected.
     pub(crate) async fn gateway(&self, wanted: &GateRequest) -> Result<Gateway, Refusal> {
-        let (settings, store) = (GateSettings::from(&self.config), self.store.clone());
+        let (mut settings, store) = (GateSettings::from(&self.config), self.store.clone());
+        settings.know(&self.known);
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         let started = gateway.start(self.plan(wanted)?);
         started.map_err(|error| Refusal::new(error.code(), error.to_string()))?;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::code::Code;
+use crate::ledger::redaction::BUILTIN;
 use crate::near;
 
 /// Characters of an invalid value that a refusal repeats.
@@ -105,7 +106,12 @@ pub(crate) fn shown(value: &Value) -> Value {
 
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(PROVIDED_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
+        // A secret is recognised only as a whole.
+        Some(_) => {
+            let text = BUILTIN.text(text);
+            let end = text.char_indices().nth(PROVIDED_CHARS_MAX).map(|(end, _)| end);
+            end.map_or_else(|| text.to_string(), |end| format!("{}…", &text[..end]))
+        }
         None => text.to_owned(),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::caller::{Profile, Role, Scope, TokenId};
+use domain::credential::Credential;
 use domain::{Caller, Code, Refusal};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -191,18 +192,22 @@ pub fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Generates an unguessable secret.
-pub fn secret(prefix: &str) -> Result<String, Refusal> {
-    Ok(format!("{prefix}_{}", random_digits::<TOKEN_BYTES>()?))
+/// Generates an unguessable credential of this kind.
+pub fn secret(kind: Credential) -> Result<String, Refusal> {
+    Ok(kind.text(&random::<TOKEN_BYTES>()?))
 }
 
 /// Generates random bytes, as hexadecimal digits.
 pub fn random_digits<const BYTES: usize>() -> Result<String, Refusal> {
+    Ok(random::<BYTES>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], Refusal> {
     let mut random = [0; BYTES];
     getrandom::fill(&mut random).map_err(|error| {
         Refusal::new(Code::LedgerUnavailable, format!("cannot generate a secret: {error}"))
     })?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(random)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub(crate) mod touch;
 
 use domain::policy::{Permit, Verdict};
 use domain::tool::Class;
-use domain::{Code, Refusal};
+use domain::{Code, Refusal, ToolName};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
 use provider::{Call, CallContext, CallOutcome, Gate};
@@ -35,7 +35,8 @@ impl Gate for Gateway {
 impl Gateway {
     async fn run(&self, call: Call, ctx: &CallContext) -> CallOutcome {
         let _in_flight = self.shared.calls.token();
-        let mut span = CallSpan::start(self.tracer(), &call, &ctx.trace);
+        let name = || self.writable_name(&call);
+        let mut span = CallSpan::start(self.tracer(), &call, name, &ctx.trace);
         let within = span.within(ctx);
         let outcome = self.make(&call, within.as_ref().unwrap_or(ctx), &mut span).await;
         span.end(&outcome);
@@ -106,6 +107,12 @@ impl Gateway {
         let is_ending = self.shared.draining.is_cancelled();
         let outcome = if is_ending { forward::cut_off(call, outcome) } else { outcome };
         record.end(outcome, span).await
+    }
+
+    /// Returns the tool's name as a span may have it.
+    fn writable_name(&self, call: &Call) -> ToolName {
+        let catalog = self.catalog_of(call.session.as_deref());
+        statement::name(&self.settings().redactor, &catalog, call)
     }
 
     /// Takes the call's share of what all callers use.

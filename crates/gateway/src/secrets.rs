@@ -4,13 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::config::{ConfigTemplate, MissingValue};
-use domain::ledger::redaction::KnownSecrets;
+use domain::ledger::redaction::{self, KnownSecrets};
 use domain::upstream::UpstreamFailure;
 use store::vault::{Secret, Space, Vault};
 use tokio::sync::oneshot;
 
 /// The value that stands for a secret whose value does not matter.
 const ASSUMED: &str = "secret";
+
+/// The schemes of headers, before the credential.
+const SCHEMES: [&str; 4] = ["Bearer", "Basic", "Token", "token"];
+
+/// A shorter value without a digit may be a word, which ordinary text has too.
+const LONG_BYTES_MIN: usize = 16;
 
 /// The source of the secrets of servers.
 #[derive(Clone)]
@@ -31,6 +37,17 @@ impl SecretSupply {
 
     pub(crate) fn new(vault: &Vault, known: &KnownSecrets) -> SecretSupply {
         SecretSupply { vault: vault.clone(), known: known.clone() }
+    }
+
+    /// Adds a value that a server gets under a name that names a secret, as a variable or a header.
+    pub(crate) fn hide(&self, name: &str, value: &str) {
+        let scheme = value.split_once(' ').filter(|(scheme, _)| SCHEMES.contains(scheme));
+        let credential = scheme.map_or(value, |(_, credential)| credential);
+        let is_word = credential.len() < LONG_BYTES_MIN
+            && !credential.bytes().any(|byte| byte.is_ascii_digit());
+        if redaction::hides(name, &value.into()) && !is_word {
+            self.known.add(credential);
+        }
     }
 
     /// Removes what was handed out from the words of a failure.
@@ -100,5 +117,30 @@ impl SecretValues {
     pub(crate) fn expand(&self, template: &ConfigTemplate) -> Result<String, MissingValue> {
         let secret = |name: &str| self.0.get(name).map(|secret| secret.expose().to_owned());
         template.expand(&|name| std::env::var(name).ok(), &secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_gets_under_the_name_of_a_secret_is_known() {
+        let supply = SecretSupply::new(
+            &Vault::of_home(std::path::Path::new("/nowhere")),
+            &KnownSecrets::default(),
+        );
+        for (name, value) in [
+            ("DB_PASSWORD", "monday-lunch-7"),
+            ("Authorization", "Bearer tuesday-lunch-8"),
+            ("X-Api-Key", "a-word-and-three-more"),
+            ("NODE_ENV", "production-1"),
+            ("PASSWORD", "postgres"),
+        ] {
+            supply.hide(name, value);
+        }
+        let text = "monday-lunch-7 tuesday-lunch-8 a-word-and-three-more production-1 postgres";
+        let expected = "[redacted] [redacted] [redacted] production-1 postgres";
+        assert_eq!(supply.known.redact(text).as_deref(), Some(expected));
     }
 }

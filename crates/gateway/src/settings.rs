@@ -36,8 +36,8 @@ impl GateSettings {
         self.server_call_timeouts.get(server).copied().unwrap_or(self.call_timeout)
     }
 
-    /// Redacts the secrets that were handed out under earlier settings, too.
-    pub(crate) fn know(&mut self, known: &KnownSecrets) {
+    /// Redacts these known secrets too, such as those that were handed out under earlier settings.
+    pub fn know(&mut self, known: &KnownSecrets) {
         if let Some(redactor) = Arc::get_mut(&mut self.redactor) {
             redactor.share(known);
         }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::Duration;
 
-use domain::{Code, Refusal};
+use domain::{Code, Refusal, ToolName};
 use mcp::ErrorObject;
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
@@ -81,11 +81,17 @@ impl RequestSpan {
 pub struct CallSpan(Option<Box<dyn Span>>);
 
 impl CallSpan {
-    pub fn start(tracer: Option<&dyn Tracer>, call: &Call, parent: &TraceContext) -> CallSpan {
+    /// Starts the span; `name` returns the tool's name as it may be written down.
+    pub fn start(
+        tracer: Option<&dyn Tracer>,
+        call: &Call,
+        name: impl FnOnce() -> ToolName,
+        parent: &TraceContext,
+    ) -> CallSpan {
         let Some(tracer) = tracer else {
             return CallSpan(None);
         };
-        let tool: String = call.tool.tool.chars().take(NAME_CHARS_MAX).collect();
+        let tool: String = name().tool.chars().take(NAME_CHARS_MAX).collect();
         let name = Cow::Owned(format!("tool.call.{tool}"));
         let mut span = tracer.start(name, SpanKind::Internal, parent);
         span.set("tool.name", Value::Text(&tool));

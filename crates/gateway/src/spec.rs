@@ -407,6 +407,17 @@ impl ServerEndpoint {
         }
     }
 
+    /// Returns the variables or headers that the server gets.
+    pub(crate) fn named_values(&self) -> &[(String, ConfigTemplate)] {
+        match self {
+            ServerEndpoint::Stdio(command) => &command.env,
+            ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. } => headers,
+            ServerEndpoint::WithoutSecrets(_)
+            | ServerEndpoint::Embedded(_)
+            | ServerEndpoint::Plugin(_) => &[],
+        }
+    }
+
     /// Returns the names of the secrets in it.
     fn secrets(&self) -> BTreeSet<&str> {
         let templates: Vec<&ConfigTemplate> = match self {

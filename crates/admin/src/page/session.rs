@@ -5,6 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::Refusal;
+use domain::credential::Credential;
 use gateway::auth::{digest, secret};
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -85,7 +86,7 @@ impl PageSessions {
     /// Makes a link. The code follows `#`, which browsers do not send: it is in no request line.
     pub fn link(&self, now: Timestamp) -> Result<PageLink, Refusal> {
         let origin = self.address.page()?;
-        let code = secret("csl")?;
+        let code = secret(Credential::PageCode)?;
         let until = now + CODE_LIFETIME;
         let mut held = self.lock(now);
         push(&mut held.codes, CODES_MAX, Code { code: digest(&code), until });
@@ -112,9 +113,9 @@ impl PageSessions {
         };
         let cookie = match cookie.filter(is_known) {
             Some(cookie) => cookie.to_owned(),
-            None => secret("csc")?,
+            None => secret(Credential::PageCookie)?,
         };
-        let token = secret("css")?;
+        let token = secret(Credential::PageToken)?;
         let until = now + SESSION_LIFETIME;
         let opened = OpenSession { until, ended: CancellationToken::new() };
         let session = Session { cookie: digest(&cookie), token: digest(&token), opened };

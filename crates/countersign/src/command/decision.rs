@@ -30,6 +30,7 @@ pub(super) async fn with_gate<T>(
     home.prepare()?;
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
     let gateway = Gateway::new(GateSettings::from(config), store);
+    home.hide_keys(gateway.settings().redactor.known());
     let plan = Plan { reach: Reach::Nothing, ..Plan::default() };
     gateway.start(plan).map_err(Failure::store)?;
     let result = work(&gateway).await;

@@ -244,6 +244,7 @@ async fn go(
 ) -> Result<RunResult, Failure> {
     let telemetry = Telemetry::start(&config.telemetry);
     let redactor = config.redact.redactor();
+    home.hide_keys(redactor.known());
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer()).await?);
     let store = steps.store().clone();
     let show = |writes| Live::start(format, &store, writes);

@@ -47,6 +47,7 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&source.config.telemetry);
     let gateway =
         Gateway::with_tracer(GateSettings::from(&source.config), store, telemetry.tracer());
+    home.hide_keys(gateway.settings().redactor.known());
     logging::redact_with(gateway.settings().redactor.clone());
     let place = place_of(&args.command);
     let mut child = spawn(&args.command)?;

@@ -1,7 +1,9 @@
-//! Implements the program's own tracing interface with OpenTelemetry.
+//! Implements the program's own tracing interface with OpenTelemetry. Names of tools, ids and the
+//! state of a caller's trace are the caller's words: every text is redacted before it is exported.
 
 use std::borrow::Cow;
 
+use domain::ledger::redaction::Redactor;
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt,
     TraceFlags, TraceId, TraceState, Tracer as _,
@@ -9,6 +11,8 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue, Value as OtelValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span as SdkSpan};
 use provider::{Span, SpanKind, TraceContext, Tracer, Value};
+
+use crate::logging;
 
 pub(super) struct OtelTracer(SdkTracer);
 
@@ -25,10 +29,12 @@ impl Tracer for OtelTracer {
         kind: SpanKind,
         parent: &TraceContext,
     ) -> Box<dyn Span> {
-        let context = match read(parent) {
+        let redactor = logging::redactor();
+        let context = match read(parent, &redactor) {
             Some(parent) => Context::new().with_remote_span_context(parent),
             None => Context::new(),
         };
+        let name = redactor.text(&name).into_owned();
         let builder = SpanBuilder::from_name(name).with_kind(match kind {
             SpanKind::Internal => OtelKind::Internal,
             SpanKind::Server => OtelKind::Server,
@@ -59,7 +65,7 @@ impl Span for OtelSpan {
     fn set(&mut self, key: &'static str, value: Value<'_>) {
         if self.span.is_recording() {
             let value: OtelValue = match value {
-                Value::Text(text) => text.to_owned().into(),
+                Value::Text(text) => logging::redactor().text(text).into_owned().into(),
                 Value::Integer(number) => number.into(),
                 Value::Number(number) => number.into(),
                 Value::Flag(flag) => flag.into(),
@@ -70,14 +76,19 @@ impl Span for OtelSpan {
 
     fn fail(&mut self, message: &str) {
         if self.span.is_recording() {
-            self.span.set_status(Status::error(message.to_owned()));
+            let message = logging::redactor().text(message).into_owned();
+            self.span.set_status(Status::error(message));
         }
     }
 }
 
-fn read(context: &TraceContext) -> Option<SpanContext> {
+/// Returns the caller's context. A state with a secret is left out: part of one would mean something
+/// else.
+fn read(context: &TraceContext, redactor: &Redactor) -> Option<SpanContext> {
     let ids = context.ids()?;
-    let state = context.tracestate.as_deref().and_then(|state| state.parse::<TraceState>().ok());
+    let is_plain = |state: &&str| matches!(redactor.text(state), Cow::Borrowed(_));
+    let state = context.tracestate.as_deref().filter(is_plain);
+    let state = state.and_then(|state| state.parse::<TraceState>().ok());
     Some(SpanContext::new(
         TraceId::from_hex(ids.trace_id).ok()?,
         SpanId::from_hex(ids.span_id).ok()?,
@@ -106,6 +117,7 @@ mod tests {
 
     #[test]
     fn a_trace_context_round_trips() {
+        let read = |context: &TraceContext| read(context, &Redactor::builtin());
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         for state in [None, Some("vendor=x,other=y")] {
             let given = TraceContext {
@@ -119,6 +131,9 @@ mod tests {
             tracestate: Some("no state".to_owned()),
         };
         assert_eq!(write(&read(&bad_state).unwrap()).tracestate, None);
+        let secret = "vendor=ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let secret = TraceContext { tracestate: Some(secret.to_owned()), ..bad_state };
+        assert_eq!(write(&read(&secret).unwrap()).tracestate, None);
         assert_eq!(read(&TraceContext::default()), None);
     }
 }

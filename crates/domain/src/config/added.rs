@@ -129,6 +129,12 @@ mod tests {
                 json!({"httpUrl": {"secret": 0}}),
                 vec!["https://h/mcp?token=pw"],
             ),
+            (
+                json!({"command": "npx", "args":
+                    ["--from", "https://h/c?sv=1&sig=AbC1dEf2GhI3jKl4MnO5pQr6StU7vWx8%3D"]}),
+                json!({"command": "npx", "args": ["--from", {"secret": 0}]}),
+                vec!["https://h/c?sv=1&sig=AbC1dEf2GhI3jKl4MnO5pQr6StU7vWx8%3D"],
+            ),
             (json!({"url": "https://h/mcp"}), json!({"url": "https://h/mcp"}), vec![]),
             (
                 json!({"url": "https://h", "oauth": {"client_id": "c", "client_secret": "t"}}),

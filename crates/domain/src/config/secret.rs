@@ -2,12 +2,11 @@
 //! a value is hidden; `${env:NAME}` is not a secret and stays readable.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use serde_json::Value as Json;
 
 use super::template::ConfigTemplate;
-use crate::ledger::redaction::Redactor;
+use crate::ledger::redaction::BUILTIN;
 
 const HIDDEN: &str = "…";
 
@@ -32,9 +31,6 @@ const SECRET_NAMES: &[&str] = &[
     "signature",
     "token",
 ];
-
-/// Finds tokens by their form.
-static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 /// Words that may precede a token.
 const SCHEMES: &[&str] = &["", "basic", "bearer", "token"];
@@ -88,10 +84,11 @@ pub fn url(url: &str) -> String {
         None => (url, None),
     };
     let without_user = without_user(before_query);
-    let mut shown = REDACTOR.text(&without_user).into_owned();
+    let mut shown = BUILTIN.text(&without_user).into_owned();
     for (index, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
-        shown.push(if index == 0 { '?' } else { '&' });
-        shown.push_str(&assigned(pair).unwrap_or_else(|| plain(pair)));
+        let sign = if index == 0 { '?' } else { '&' };
+        shown.push(sign);
+        shown.push_str(&assigned(pair).unwrap_or_else(|| parameter(sign, pair)));
     }
     shown
 }
@@ -127,8 +124,16 @@ fn assigned(pair: &str) -> Option<String> {
     looks_secret(name).then(|| format!("{name}{space}{}", named(name, value.trim_start())))
 }
 
+/// Hides a parameter of an address that holds a credential: `sig=…`, `code=…`.
+fn parameter(sign: char, pair: &str) -> String {
+    match pair.split_once('=') {
+        Some((name, _)) if plain(&format!("{sign}{pair}")) == HIDDEN => format!("{name}={HIDDEN}"),
+        Some(_) | None => plain(pair),
+    }
+}
+
 fn plain(value: &str) -> String {
-    match REDACTOR.text(value) {
+    match BUILTIN.text(value) {
         Cow::Owned(_) => HIDDEN.to_owned(),
         Cow::Borrowed(_) => value.to_owned(),
     }
@@ -215,6 +220,12 @@ mod tests {
             ("https://host/mcp", "https://host/mcp"),
             ("https://me:pw@host/mcp?a=1&apiKey=k#f", "https://…@host/mcp?a=1&apiKey=…"),
             ("https://host/?token=${env:T}", "https://host/?token=${env:T}"),
+            (
+                "https://host/a?sv=2022-11-02&sig=AbC1dEf2GhI3jKl4MnO5pQr6StU7vWx8%3D&se=1",
+                "https://host/a?sv=2022-11-02&sig=…&se=1",
+            ),
+            ("https://host/a?code=AbC1dEf2GhI3jKl4MnO5pQr6StU7vWx8==", "https://host/a?code=…"),
+            ("https://host/a?sig=short&code=200", "https://host/a?sig=short&code=200"),
             ("https://host/a@b", "https://host/a@b"),
         ] {
             assert_eq!(url(given), expect);

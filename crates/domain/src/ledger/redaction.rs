@@ -4,25 +4,38 @@
 
 mod clues;
 mod commands;
+mod encoded;
 mod keys;
 mod known;
+mod manifest;
+mod ordinary;
 mod pairs;
 mod randomness;
 mod shapes;
+mod statements;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
+use crate::credential::Credential;
 use clues::{Clue, Clues};
+use commands::Program;
+use encoded::Encoding;
 use keys::{KeyKind, Keys};
+use shapes::Shape;
 
 pub use known::KnownSecrets;
+
+/// Knows the built-in keys and shapes only.
+pub(crate) static BUILTIN: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 /// Replaces a secret; shapes with a name are written as `[redacted:name]`.
 pub const REDACTED: &str = "[redacted]";
@@ -34,6 +47,9 @@ const PATTERN_SIZE_MAX: usize = 1 << 20;
 /// Configured patterns; each adds a pass over every text.
 const PATTERNS_MAX: usize = 64;
 
+/// Shorter names of nothing but small letters have no shape of a secret.
+const SECRET_NAME_BYTES_MIN: usize = 16;
+
 /// Removing a secret can join the text around it, so text with secrets is scanned again until
 /// nothing is found. One more pass is usual; the limit is for text crafted to need many.
 const PASSES_MAX: usize = 8;
@@ -41,10 +57,10 @@ const PASSES_MAX: usize = 8;
 /// Built once per configuration and shared.
 pub struct Redactor {
     keys: Keys,
-    /// Finds every place where a shape or key may begin; most texts have none.
+    /// Finds every place where a secret may begin; most texts have none.
     clues: Clues,
-    /// The shapes whose clue may also be part of a key.
-    may_be_keys: Vec<bool>,
+    /// What each clue may be the beginning of, by its number.
+    leads: Vec<Lead>,
     patterns: Vec<Regex>,
     known: KnownSecrets,
 }
@@ -78,14 +94,9 @@ impl Redactor {
             return Err(faults);
         }
         let keys = Keys::new(keys);
-        let shapes = shapes::CLUES.iter().map(|(clue, _)| *clue);
-        let programs = commands::PROGRAMS.iter().map(|program| program.name());
-        let twilio = shapes::twilio_clues();
-        let twilio = twilio.iter().map(String::as_str);
-        let clues = Clues::new(shapes.chain(programs).chain(twilio).chain(keys.clues()));
-        let may_be_keys = shapes::CLUES.iter().map(|(clue, _)| pairs::within_key(clue)).collect();
-        let known = KnownSecrets::default();
-        Ok(Redactor { keys, clues, may_be_keys, patterns: compiled, known })
+        let (words, leads): (Vec<Cow<'_, str>>, Vec<Lead>) = leads(&keys).unzip();
+        let clues = Clues::new(words.iter().map(|word| &**word));
+        Ok(Redactor { keys, clues, leads, patterns: compiled, known: KnownSecrets::default() })
     }
 
     pub fn builtin() -> Redactor {
@@ -102,8 +113,8 @@ impl Redactor {
         self.known = known.clone();
     }
 
-    /// Redacts a value in place and reports whether anything changed. Members, items and keys stay;
-    /// only leaves change.
+    /// Redacts a value in place and reports whether anything changed. The number and order of members
+    /// and items stay.
     pub fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => self.line(text),
@@ -139,7 +150,8 @@ impl Redactor {
         let beside = command
             .zip(arguments)
             .is_some_and(|(command, arguments)| commands::redact_arguments(&command, arguments));
-        members.iter_mut().fold(beside, |changed, (key, value)| {
+        let beside = self.manifest(members) | beside;
+        let changed = members.iter_mut().fold(beside, |changed, (key, value)| {
             let kind = match labelled {
                 Some(kind) if key == "value" => Some(kind),
                 _ => self.keys.kind(key),
@@ -149,18 +161,81 @@ impl Redactor {
                 None => self.value(value),
             };
             here | changed
+        });
+        self.names(members) | changed
+    }
+
+    /// Redacts the values of a Secret of Kubernetes.
+    fn manifest(&self, members: &mut Map<String, Value>) -> bool {
+        if members.get("kind").and_then(Value::as_str) != Some(manifest::KIND) {
+            return false;
+        }
+        let sections = manifest::SECTIONS.iter();
+        sections.fold(false, |changed, section| {
+            let values = members.get_mut(*section).filter(|values| values.is_object());
+            values.is_some_and(|values| self.blank("", values)) | changed
         })
+    }
+
+    /// Redacts the names of members. Two that become the same are numbered, so that none is lost.
+    fn names(&self, members: &mut Map<String, Value>) -> bool {
+        let is_secret = |name: &String| matches!(self.name(name), Cow::Owned(_));
+        if !members.keys().any(is_secret) {
+            return false;
+        }
+        let mut renamed = Map::new();
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for (name, value) in std::mem::take(members) {
+            let clean = self.name(&name).into_owned();
+            let count = counts.entry(clean.clone()).or_default();
+            *count += 1;
+            let mut unique = if *count == 1 { clean.clone() } else { format!("{clean} {count}") };
+            while renamed.contains_key(&unique) {
+                *count += 1;
+                unique = format!("{clean} {count}");
+            }
+            renamed.insert(unique, value);
+        }
+        *members = renamed;
+        true
+    }
+
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        let is_word = name.len() < SECRET_NAME_BYTES_MIN
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        if is_word && self.patterns.is_empty() && !self.known.is_any() {
+            return Cow::Borrowed(name);
+        }
+        self.text(name)
     }
 
     /// Redacts a value by what its key claims, otherwise by its own look.
     fn member(&self, kind: KeyKind, key: &str, value: &mut Value) -> bool {
+        if kind.hides_value(value) { self.blank(key, value) } else { self.value(value) }
+    }
+
+    /// Redacts everything under a secret key, except values that cannot be secret, as in
+    /// `has_password: true`.
+    fn blank(&self, key: &str, value: &mut Value) -> bool {
         let is_secret = match value {
-            Value::String(text) => kind.hides(text),
-            Value::Number(_) => kind.hides_numbers(),
-            Value::Array(_) | Value::Object(_) => kind == KeyKind::Secret,
+            Value::String(text) => !text.is_empty() && !marker(text) && !keys::spared(key, text),
+            Value::Number(_) => true,
+            Value::Array(items) => {
+                return items
+                    .iter_mut()
+                    .fold(false, |changed, item| self.blank(key, item) | changed);
+            }
+            Value::Object(members) => {
+                let values = members.values_mut();
+                let changed = values.fold(false, |changed, value| self.blank(key, value) | changed);
+                return self.names(members) | changed;
+            }
             Value::Null | Value::Bool(_) => false,
         };
-        if is_secret { blank(key, value) } else { self.value(value) }
+        if is_secret {
+            *value = REDACTED.into();
+        }
+        is_secret
     }
 
     /// Redacts text in place and reports whether it changed.
@@ -193,11 +268,31 @@ impl Redactor {
         })
     }
 
+    /// Returns the text without the gate's own credentials and the known values, for an operator who
+    /// wants everything else to stay.
+    pub fn without_own<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let clean = match self.known.redact(text) {
+            Some(redacted) => Cow::Owned(redacted),
+            None => Cow::Borrowed(text),
+        };
+        let kinds = Credential::ALL.iter();
+        let mut spans: Vec<Span> = kinds.flat_map(|kind| shapes::own(&clean, *kind)).collect();
+        if spans.is_empty() {
+            return clean;
+        }
+        spans.sort_by_key(|span| span.start);
+        Cow::Owned(render(&clean, &spans))
+    }
+
     fn spans(&self, text: &str) -> Vec<Span> {
-        let mut spans = Vec::new();
+        let (mut spans, mut manifests) = (Vec::new(), Vec::new());
         let mut at = 0;
         while let Some(Clue { number, start, end }) = self.clues.find(text, at) {
-            let found = self.examine(text, number, start..end);
+            let lead = &self.leads[number];
+            if matches!(lead, Lead::Manifest) {
+                manifests.push(start..end);
+            }
+            let found = self.examine(text, lead, start..end);
             at = match &found {
                 Some(span) => span.end.max(end),
                 // Another clue may begin within this one.
@@ -208,49 +303,104 @@ impl Redactor {
         shapes::beside_aws_keys(text, &mut spans);
         shapes::dotted_tokens(text, &mut spans);
         shapes::azure_secrets(text, &mut spans);
+        manifest::values(text, &manifests, &mut spans);
         spans.sort_by_key(|span| (span.start, span.end));
         spans
     }
 
-    /// Looks for the secret that a clue points at: a shape, a password on a command line, or the
-    /// value of a key.
-    fn examine(&self, text: &str, number: usize, clue: Range<usize>) -> Option<Span> {
-        if let Some((word, shape)) = shapes::CLUES.get(number) {
-            let found = shape.find(text, word, clue.clone());
-            let may_be_key = found.is_none() && self.may_be_keys[number];
-            return if may_be_key { pairs::find(text, clue, &self.keys) } else { found };
-        }
-        let number = number - shapes::CLUES.len();
-        match commands::PROGRAMS.get(number) {
-            Some(program) => program.find(text, clue),
-            None if number < commands::PROGRAMS.len() + shapes::TWILIO_CLUES => {
-                shapes::twilio(text, clue)
+    /// Looks for the secret that a clue points at.
+    fn examine(&self, text: &str, lead: &Lead, clue: Range<usize>) -> Option<Span> {
+        match lead {
+            Lead::Shape { word, shape, may_be_key } => {
+                let found = shape.find(text, word, clue.clone());
+                let is_key = found.is_none() && *may_be_key;
+                if is_key { pairs::find(text, clue, &self.keys) } else { found }
             }
-            None => pairs::find(text, clue, &self.keys),
+            Lead::Credential(kind) => shapes::credential(text, *kind, clue),
+            Lead::Program(program) => program.find(text, clue),
+            Lead::Twilio => shapes::twilio(text, clue),
+            Lead::Okta => shapes::okta(text, clue),
+            Lead::Encoded => {
+                let Encoding { start, end, decoded } = encoded::find(text, clue)?;
+                let is_secret = encoded::is_credential(&decoded)
+                    || self.known.redact(&decoded).is_some()
+                    || !self.spans(&decoded).is_empty();
+                is_secret.then_some(Span { start, end, replacement: REDACTED })
+            }
+            Lead::Statement => statements::find(text, clue),
+            Lead::Manifest => None,
+            Lead::Key => pairs::find(text, clue, &self.keys),
         }
     }
 }
 
+/// What a clue may be the beginning of.
+enum Lead {
+    Shape {
+        word: &'static str,
+        shape: &'static Shape,
+        /// The word may also be part of a key.
+        may_be_key: bool,
+    },
+    Credential(Credential),
+    /// A command line.
+    Program(&'static Program),
+    Twilio,
+    Okta,
+    Encoded,
+    /// A statement of SQL.
+    Statement,
+    Manifest,
+    Key,
+}
+
+/// Returns all clues with what they may be the beginning of. Of equal clues the first counts.
+fn leads(keys: &Keys) -> impl Iterator<Item = (Cow<'_, str>, Lead)> {
+    let shapes = shapes::CLUES.iter().map(|(word, shape)| {
+        let may_be_key = pairs::within_key(word);
+        (Cow::Borrowed(*word), Lead::Shape { word, shape, may_be_key })
+    });
+    let credentials = Credential::ALL.iter();
+    let credentials = credentials.map(|kind| (kind.prefix().into(), Lead::Credential(*kind)));
+    let programs = commands::PROGRAMS.iter();
+    let programs = programs.map(|program| (program.name().into(), Lead::Program(program)));
+    let twilio = shapes::twilio_clues().map(|word| (word.into(), Lead::Twilio));
+    let okta = shapes::okta_clues().map(|word| (word.into(), Lead::Okta));
+    let encoded = encoded::clues().map(|word| (word.into(), Lead::Encoded));
+    let statements = statements::CLUES.iter().map(|word| ((*word).into(), Lead::Statement));
+    let manifests = manifest::CLUES.iter().map(|word| ((*word).into(), Lead::Manifest));
+    let keys = keys.clues().map(|word| (word.into(), Lead::Key));
+    let fixed = shapes.chain(credentials).chain(programs).chain(twilio).chain(okta);
+    fixed.chain(encoded).chain(statements).chain(manifests).chain(keys)
+}
+
 /// Reports whether the built-in keys hide every value of this key.
 pub(crate) fn is_secret_key(key: &str) -> bool {
-    keys::names_secret(key)
+    keys::builtin_kind(key) == Some(KeyKind::Secret)
+}
+
+/// Reports whether the built-in keys hide this value of a key.
+pub fn hides(key: &str, value: &Value) -> bool {
+    keys::builtin_kind(key).is_some_and(|kind| kind.hides_value(value))
 }
 
 /// Redacts text that arrives line by line: a private key spans several.
 #[derive(Default)]
 pub struct LineRedaction {
-    is_in_key: bool,
+    /// The words in the last line of the key that the lines are in.
+    key_end: Option<&'static str>,
 }
 
 impl LineRedaction {
     pub fn next(&mut self, redactor: &Redactor, mut line: String) -> String {
-        if self.is_in_key {
-            self.is_in_key = !line.contains("-----END ");
+        if let Some(end) = self.key_end {
+            self.key_end = self.key_end.filter(|_| !line.contains(end));
             return shapes::PEM.to_owned();
         }
-        let may_begin = line.contains("-----BEGIN ") && !line.contains("-----END ");
+        let begun = shapes::KEY_FILES.iter().find(|(begin, _)| line.contains(begin));
+        let end = begun.map(|(_, end)| *end).filter(|end| !line.contains(end));
         if redactor.line(&mut line) {
-            self.is_in_key = may_begin && line.contains(shapes::PEM);
+            self.key_end = end.filter(|_| line.contains(shapes::PEM));
         }
         line
     }
@@ -278,27 +428,6 @@ fn compile(pattern: &str) -> Result<Regex, PatternFault> {
 
 fn syntax(pattern: &str, message: &str) -> PatternFault {
     PatternFault::Syntax { pattern: pattern.to_owned(), message: message.to_owned() }
-}
-
-/// Redacts everything under a secret key, except values that cannot be secret, as in
-/// `has_password: true`.
-fn blank(key: &str, value: &mut Value) -> bool {
-    let is_secret = match value {
-        Value::String(text) => !text.is_empty() && !marker(text) && !keys::spared(key, text),
-        Value::Number(_) => true,
-        Value::Array(items) => {
-            return items.iter_mut().fold(false, |changed, item| blank(key, item) | changed);
-        }
-        Value::Object(members) => {
-            let members = members.values_mut();
-            return members.fold(false, |changed, member| blank(key, member) | changed);
-        }
-        Value::Null | Value::Bool(_) => false,
-    };
-    if is_secret {
-        *value = REDACTED.into();
-    }
-    is_secret
 }
 
 fn render(text: &str, spans: &[Span]) -> String {

@@ -1,9 +1,12 @@
 //! A fault of the arguments in plain words: which parameter, what the tool expects, what it got.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 use validator::{BrokenRule, CHOICES_MAX, Violation, list, shorten};
 
 use super::example;
+use crate::ledger::redaction::{self, BUILTIN};
 use crate::near;
 use crate::refusal::{self, Refusal};
 
@@ -54,6 +57,11 @@ struct Fault {
 impl Fault {
     fn of(violation: Violation<'_>, parameters: &[String]) -> Fault {
         let Violation { path, name, rule } = violation;
+        // Names are shortened, and a secret is recognised only as a whole.
+        let (path, name) = match BUILTIN.text(&path) {
+            Cow::Owned(clean) => (clean.clone(), clean),
+            Cow::Borrowed(_) => (path, name),
+        };
         let (expected, provided) = match rule {
             BrokenRule::Required => {
                 let words = format!("{name} is required");
@@ -62,7 +70,9 @@ impl Fault {
             BrokenRule::Unexpected(members) => {
                 return Fault::unknown(path, &name, &members, parameters);
             }
-            BrokenRule::Other { expected, provided } => (expected, refusal::shown(&provided)),
+            BrokenRule::Other { expected, provided } => {
+                (expected, refusal::shown(&harmless(&path, provided.into_owned())))
+            }
         };
         let name = if name.is_empty() { "the value of args" } else { &name };
         let words = format!("{name} must be {expected}, got {provided}");
@@ -71,7 +81,8 @@ impl Fault {
 
     /// Describes members that the schema does not allow.
     fn unknown(path: String, name: &str, unexpected: &[String], parameters: &[String]) -> Fault {
-        let quoted: Vec<String> = unexpected.iter().map(|name| format!("'{name}'")).collect();
+        let clean = unexpected.iter().map(|name| BUILTIN.text(name));
+        let quoted: Vec<String> = clean.map(|name| format!("'{name}'")).collect();
         let plural = if quoted.len() == 1 { "" } else { "s" };
         let is_parameter = name.is_empty() && !parameters.is_empty();
         let expected = match is_parameter {
@@ -102,6 +113,17 @@ impl Fault {
         }
         fault
     }
+}
+
+/// Returns the value at a place of the arguments without its secrets: the record repeats the fault,
+/// and the words around the value do not show that its key names a secret.
+fn harmless(path: &str, mut value: Value) -> Value {
+    let key = path.rsplit('/').find(|key| !key.bytes().all(|byte| byte.is_ascii_digit()));
+    if key.is_some_and(|key| redaction::hides(key, &value)) {
+        return redaction::REDACTED.into();
+    }
+    BUILTIN.value(&mut value);
+    value
 }
 
 #[cfg(test)]

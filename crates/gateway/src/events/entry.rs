@@ -1,9 +1,11 @@
 //! The record of an event from outside.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use domain::ledger::frame::{Decision, EventFrame, Identity};
 use domain::ledger::hook;
+use domain::ledger::redaction::{REDACTED, Redactor};
 use domain::ledger::target::Touches;
 use domain::ledger::taxonomy;
 use domain::tool::Class;
@@ -47,7 +49,11 @@ pub(super) fn of(
         surface: "events".into(),
         server: frame.server.clone().unwrap_or_else(|| frame.channel.clone()),
         tool: frame.tool.clone(),
-        agent: if is_admitted { agent(frame) } else { stranger(frame, sender.as_ref()) },
+        agent: if is_admitted {
+            agent(frame, &settings.redactor)
+        } else {
+            stranger(frame, sender.as_ref(), &settings.redactor)
+        },
         session: is_admitted.then(|| frame.session_id.clone()),
         request_id: frame.identity.idempotency_key.clone(),
         at: believable(frame.emitted),
@@ -156,13 +162,19 @@ fn source(frame: &EventFrame, arrival: Arrival) -> &'static str {
     }
 }
 
-/// An agent within an agent counts as its own agent; otherwise each session does.
-fn agent(frame: &EventFrame) -> RecordAgent {
+/// An agent within an agent counts as its own agent; otherwise each session does. The end of an id is
+/// recognised as part of a secret only within the whole.
+fn agent(frame: &EventFrame, redactor: &Redactor) -> RecordAgent {
     let Identity { agent_id, issuer_name, .. } = &frame.identity;
     let program = issuer_name.as_deref().unwrap_or(&frame.channel);
     let which = agent_id.as_deref().unwrap_or(&frame.session_id);
-    let skipped = which.chars().count().saturating_sub(AGENT_CHARS);
-    let tail: String = which.chars().skip(skipped).collect();
+    let tail: String = match redactor.text(which) {
+        Cow::Owned(_) => REDACTED.to_owned(),
+        Cow::Borrowed(which) => {
+            let skipped = which.chars().count().saturating_sub(AGENT_CHARS);
+            which.chars().skip(skipped).collect()
+        }
+    };
     RecordAgent {
         name: format!("{program}#{tail}"),
         client: frame.channel.clone(),
@@ -179,12 +191,12 @@ pub(super) fn names(frame: &EventFrame) -> Vec<String> {
 }
 
 /// Names the sender of an event by its process, since the names in the event are not its own.
-fn stranger(frame: &EventFrame, sender: Option<&Sender>) -> RecordAgent {
+fn stranger(frame: &EventFrame, sender: Option<&Sender>, redactor: &Redactor) -> RecordAgent {
     let name = match sender.and_then(Sender::agent_pid) {
         Some(pid) => format!("process#{pid}"),
         None => "unknown process".to_owned(),
     };
-    RecordAgent { name, ..agent(frame) }
+    RecordAgent { name, ..agent(frame, redactor) }
 }
 
 /// Returns the type of the event's action, which the sender may give, and its risk.

@@ -2,6 +2,7 @@
 
 use domain::caller::{Scope, TokenId};
 use domain::config::ServerOrigin;
+use domain::credential::Credential;
 use domain::{Code, Refusal, config, near};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -53,7 +54,7 @@ impl Gateway {
             Some(span) => Some(now.checked_add(span).map_err(|_| too_long())?),
             None => None,
         };
-        let secret = secret("cst")?;
+        let secret = secret(Credential::AgentToken)?;
         let record = TokenRecord {
             name: request.name,
             hash: digest(&secret),

@@ -11,11 +11,12 @@ use domain::policy::{
     self, Call as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Requested, Verdict,
 };
 use domain::schema::SchemaVerdict;
-use domain::tool::{Hints, Source, Tool};
+use domain::tool::{Hints, Source, Tool, ToolName};
 use domain::upstream::UpstreamState;
 use provider::{Call, CallContext, Declared, Surface};
 
 use super::check::Checks;
+use super::statement;
 use crate::metrics::Metrics;
 use crate::place::ServerPlace;
 use crate::upstream::SessionKey;
@@ -78,6 +79,11 @@ impl Snapshot {
             Method::ToolCall => self.catalog.tool(&call.tool).map(|(_, tool)| &tool.source),
             _ => self.method_source.as_ref(),
         }
+    }
+
+    /// The tool's name as it may be written down.
+    pub(super) fn writable_name(&self, call: &Call) -> ToolName {
+        statement::name(&self.settings.redactor, &self.catalog, call)
     }
 
     pub(super) fn settings(&self) -> &GateSettings {

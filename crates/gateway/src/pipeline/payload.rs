@@ -20,6 +20,9 @@ use crate::limits::INLINE_BYTES_MAX;
 /// Maximum stored bytes of one side of a call.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
+/// The longest secret that is still recognised where a text is cut.
+const SECRET_BYTES_MAX: usize = 8 * 1024;
+
 /// A result in the form that is recorded.
 pub(super) struct RecordedResult {
     pub(super) payload: Payload,
@@ -53,7 +56,7 @@ impl<'a> CallArguments<'a> {
         let text = self.sent.text().get();
         let (kept, truncated) = match settings.payloads {
             Payloads::None => (None, false),
-            Payloads::Full => cut(text),
+            Payloads::Full => cut(&settings.redactor.without_own(text)),
             Payloads::Redacted => {
                 let value = self.redacted.as_ref().unwrap_or_else(|| self.sent.value());
                 cut(&value.to_string())
@@ -101,7 +104,7 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     let digest = Some(Digest::of_value(&value));
     let (kept, truncated) = match payloads {
         Payloads::None => (None, false),
-        Payloads::Full => cut(text),
+        Payloads::Full => cut(&redactor.without_own(text)),
         Payloads::Redacted => cut(&value.to_string()),
     };
     let payload = Payload { bytes, digest, kept, truncated };
@@ -113,10 +116,12 @@ fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedRe
     let digest = Some(Digest::Exact(Hash::of(text.as_bytes())));
     let (kept, truncated) = match payloads {
         Payloads::None => (None, false),
-        Payloads::Full => cut(text),
+        Payloads::Full => cut(&redactor.without_own(text)),
         Payloads::Redacted => {
-            let (kept, truncated) = cut(text);
-            (kept.map(|kept| redactor.text(&kept).into_owned()), truncated)
+            // A secret is recognised only as a whole, so some of the rest stays until it is removed.
+            let (begun, _) = cut_at(text, KEPT_BYTES_MAX + SECRET_BYTES_MAX);
+            let (kept, _) = cut(&redactor.text(begun));
+            (kept, text.len() > KEPT_BYTES_MAX)
         }
     };
     let payload = Payload { bytes: text.len(), digest, kept, truncated };
@@ -159,15 +164,18 @@ impl<'de> Visitor<'de> for OutlineVisitor {
 }
 
 fn cut(text: &str) -> (Option<String>, bool) {
-    if text.len() <= KEPT_BYTES_MAX {
-        return (Some(text.to_owned()), false);
-    }
-    let end = (0..=KEPT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    (Some(text[..end].to_owned()), true)
+    let (kept, is_cut) = cut_at(text, KEPT_BYTES_MAX);
+    (Some(kept.to_owned()), is_cut)
+}
+
+fn cut_at(text: &str, bytes_max: usize) -> (&str, bool) {
+    (&text[..text.floor_char_boundary(bytes_max)], text.len() > bytes_max)
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::credential::Credential;
+
     use super::*;
 
     fn kept(payloads: Payloads, text: &str) -> RecordedResult {
@@ -183,7 +191,10 @@ mod tests {
         let other = kept(Payloads::Redacted, &text("hunter3"));
         assert_eq!(one.payload.digest, other.payload.digest);
         assert!(!one.payload.kept.unwrap().contains("hunter2"));
-        assert!(kept(Payloads::Full, &text("hunter2")).payload.kept.unwrap().contains("hunter2"));
+        let all = |secret| kept(Payloads::Full, &text(secret)).payload.kept.unwrap();
+        assert!(all("hunter2").contains("hunter2"));
+        let own = Credential::AdminKey.text(&[0xa7; 32]);
+        assert!(all(&own).contains(r#""password":"[redacted:countersign]""#), "{}", all(&own));
         assert_eq!(kept(Payloads::None, &text("hunter2")).payload.kept, None);
     }
 
@@ -195,6 +206,17 @@ mod tests {
         assert!(response.payload.kept.unwrap().len() <= KEPT_BYTES_MAX);
         let exact = Digest::Exact(Hash::of(text.as_bytes()));
         assert_eq!(response.payload.digest, Some(exact));
+    }
+
+    #[test]
+    fn a_secret_at_the_cut_of_a_large_result_is_removed() {
+        let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        for place in [KEPT_BYTES_MAX - 30, KEPT_BYTES_MAX - 10] {
+            let text = format!(r#""{} {secret} {}""#, "x".repeat(place), "y".repeat(300 * 1024));
+            let payload = kept(Payloads::Redacted, &text).payload;
+            let kept = payload.kept.unwrap();
+            assert!(payload.truncated && !kept.contains("ghp_"), "{}", &kept[place - 10..]);
+        }
     }
 
     #[test]

@@ -286,7 +286,7 @@ impl CallSummary<'_> {
         let source = snapshot.source(call);
         span.recorded(source.as_deref(), self.status, self.code, self.duration);
         tracing::info!(
-            tool = %call.tool,
+            tool = %snapshot.writable_name(call),
             source = source.as_deref().unwrap_or("-"),
             caller = %call.caller.token,
             duration_ms = self.duration.as_secs_f64() * 1000.0,

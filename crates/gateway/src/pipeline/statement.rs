@@ -1,10 +1,13 @@
 //! The start of a call as recorded: who requested what, for what purpose, and on which target.
 
+use domain::catalog::Catalog;
 use domain::intent::{self, StatedIntent};
+use domain::ledger::redaction::{REDACTED, Redactor};
 use domain::ledger::target::Touches;
 use domain::ledger::taxonomy::{self, Before};
+use domain::method::Method;
 use domain::policy::Permit;
-use domain::tool::{Class, Hints, Source};
+use domain::tool::{Class, Hints, Source, ToolName};
 use provider::{Call, Declared, Surface};
 use serde_json::value::RawValue;
 use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
@@ -37,13 +40,14 @@ pub(super) fn started(
     };
     let class = effective.or(stated.operation);
     let source = snapshot.seen_source(call);
+    let name = snapshot.writable_name(call);
     let mut started = CallStart {
         id: call.id.clone(),
         kind: RecordKind::ToolCall,
         source: call.surface.source().into(),
         surface: call.surface.as_str().into(),
-        server: call.tool.server.clone(),
-        tool: call.tool.tool.clone(),
+        server: name.server,
+        tool: name.tool,
         agent: agent(call),
         session: call.session.as_deref().map(str::to_owned),
         request_id: call.request_id.clone(),
@@ -65,6 +69,28 @@ pub(super) fn started(
     };
     started.warnings.extend_from_slice(warnings);
     started
+}
+
+/// Returns the name of a call's tool without secrets. The caller chose that of a tool that does not
+/// exist, and a secret in it may have the colon between server and tool.
+pub(super) fn name(redactor: &Redactor, catalog: &Catalog, call: &Call) -> ToolName {
+    let is_known = match call.method {
+        Method::ToolCall => catalog.tool(&call.tool).is_some(),
+        _ => catalog.server(&call.tool.server).is_some(),
+    };
+    if is_known {
+        return call.tool.clone();
+    }
+    let server = match catalog.server(&call.tool.server) {
+        Some(server) => server.name.to_string(),
+        None => redactor.text(&call.tool.server).into_owned(),
+    };
+    let name = ToolName { server, tool: redactor.text(&call.tool.tool).into_owned() };
+    if redactor.text(&call.tool.to_string()) == name.to_string() {
+        name
+    } else {
+        ToolName { tool: REDACTED.to_owned(), ..name }
+    }
 }
 
 /// Returns the class that a refused call would have had: the stricter of the declared class and the

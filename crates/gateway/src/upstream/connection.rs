@@ -85,6 +85,11 @@ impl Opening<'_> {
     async fn open(&self) -> Result<Connection, UpstreamFailure> {
         self.spec.endpoint.check_pinned().await?;
         let secrets = SecretValues::of(self.secrets, self.spec.secrets()).await?;
+        for (name, template) in self.spec.endpoint.named_values() {
+            if let Ok(value) = secrets.expand(template) {
+                self.secrets.hide(name, &value);
+            }
+        }
         let (peer, mut attached) = connect(self, &secrets)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {

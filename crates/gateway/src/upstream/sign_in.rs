@@ -255,7 +255,7 @@ impl SignIn {
         {
             return Some(reason.clone());
         }
-        let reason = match ProtectedServer::new(&target.url).await {
+        let reason = match self.protected(&target.url).await {
             Ok(server) => self.discover(&server).await.err().filter(|error| error.is_lack()),
             Err(error) => Some(error),
         };

@@ -31,6 +31,7 @@ pub(super) async fn show(
     let (machine, _) = machine(workflow, inputs);
     // Keys can come in through `options` and the user's own files.
     let redactor = config.redact.redactor();
+    home.hide_keys(redactor.known());
     let mut steps = Vec::new();
     for state in &workflow.states {
         if !matches!(state.type_name(), "terminal" | "parallel") {

@@ -46,7 +46,7 @@ impl Clues {
                 [a, b, c] => {
                     let is_word = word.bytes().all(|byte| byte.is_ascii_alphabetic());
                     let next = (0x20..0x40).chain(0x60..0x80);
-                    let next = next.filter(|byte: &u8| is_word || in_token(*byte));
+                    let next = next.filter(|byte: &u8| is_word || may_follow(*a, *byte));
                     order.extend(next.map(|d| (hash([*a, *b, *c, d]), number)));
                 }
                 _ => short.push(number),
@@ -144,7 +144,11 @@ fn hash_folded(folded: u32) -> u32 {
     folded.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS)
 }
 
-/// Reports whether a folded byte may follow the prefix of a token.
-fn in_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'[' | 0x7f)
+/// Reports whether a folded byte may follow the prefix of a token that begins with `first`: a user
+/// may be missing (`://:`), and the salt of a hash begins with any digit of its alphabet.
+fn may_follow(first: u8, byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'-' | b'.' | b'[' | 0x7f)
+        || first == b':' && matches!(byte, b':' | b'%')
+        || first == b'$' && byte == b'/'
 }

@@ -18,6 +18,8 @@ pub(super) struct Program {
     /// One word, or two for a subcommand.
     name: &'static str,
     flags: &'static [Flag],
+    /// The first argument that is no flag is a secret.
+    operand: bool,
 }
 
 struct Flag {
@@ -45,8 +47,11 @@ const fn login(flag: &'static str, form: FlagForm) -> Flag {
 }
 
 const fn program(name: &'static str, flags: &'static [Flag]) -> Program {
-    Program { name, flags }
+    Program { name, flags, operand: false }
 }
+
+/// Stands for the place of an argument without a flag.
+const OPERAND: Flag = flag("", FlagForm::Separate);
 
 const P_ATTACHED: &[Flag] = &[flag("-p", FlagForm::Attached)];
 const P_SEPARATE: &[Flag] = &[flag("-p", FlagForm::Separate)];
@@ -80,6 +85,11 @@ pub(super) const PROGRAMS: &[Program] = &[
     program("plink", PW),
     program("pscp", PW),
     program("xfreerdp", &[flag("/p:", FlagForm::Attached)]),
+    Program {
+        name: "ConvertTo-SecureString",
+        flags: &[flag("-String", FlagForm::Separate), flag("-Key", FlagForm::Separate)],
+        operand: true,
+    },
     program("smbclient", &[Flag { flag: "-U", form: FlagForm::Separate, after: Some('%') }]),
 ];
 
@@ -106,6 +116,7 @@ impl Program {
             let here = &text[word.clone()];
             let value = match awaited.take() {
                 Some(flag) => Some((flag, word.clone())),
+                None if self.operand && !here.starts_with('-') => Some((&OPERAND, word.clone())),
                 None => self.attached(here).map(|(flag, skip)| (flag, word.start + skip..word.end)),
             };
             if let Some(span) = value.and_then(|(flag, value)| flag.secret(text, value)) {
@@ -167,7 +178,7 @@ impl Flag {
         };
         let secret = &text[start..end];
         let kept = secret.is_empty()
-            || secret.starts_with(['$', '<', '{'])
+            || secret.starts_with(['$', '<', '{', '('])
             || marker_length(secret) == Some(secret.len());
         (!kept).then_some(Span { start, end, replacement: REDACTED })
     }

@@ -4,7 +4,10 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use serde_json::Value;
+
 use super::clues::Clues;
+use super::ordinary;
 use super::randomness::{looks_chosen, looks_like_login, looks_random};
 
 /// Endings, as words.
@@ -59,6 +62,8 @@ const SECRET: &[&str] = &[
     "jsessionid",
     "seed_phrase",
     "recovery_phrase",
+    "client_key_data",
+    "private_key_data",
 ];
 
 /// Endings within a single word, for keys that join words: `dbpassword`, `APIKEY`.
@@ -324,7 +329,7 @@ const HINTS: &[&str] = &[
 /// The claim that a key makes about its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyKind {
-    /// The value is secret.
+    /// The value is secret, unless it only describes one.
     Secret,
     /// The value is secret if it has digits.
     Code,
@@ -403,7 +408,7 @@ impl KeyKind {
     /// Reports whether this value of such a key is secret.
     pub(super) fn hides(self, value: &str) -> bool {
         match self {
-            KeyKind::Secret => true,
+            KeyKind::Secret => !ordinary::describes(value),
             KeyKind::Code => {
                 value.len() <= 16 && value.bytes().filter(u8::is_ascii_digit).count() >= 3
             }
@@ -420,15 +425,20 @@ impl KeyKind {
         }
     }
 
-    /// Reports whether a number is secret too; `"pass": 12` counts tests.
-    pub(super) fn hides_numbers(self) -> bool {
-        matches!(self, KeyKind::Secret | KeyKind::Code)
+    /// Reports whether this value is secret, or may hold secrets. `"pass": 12` counts tests.
+    pub(super) fn hides_value(self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.hides(text),
+            Value::Number(_) => matches!(self, KeyKind::Secret | KeyKind::Code),
+            Value::Array(_) | Value::Object(_) => self == KeyKind::Secret,
+            Value::Null | Value::Bool(_) => false,
+        }
     }
 }
 
-/// Reports whether every value of the key is secret, whatever it looks like.
-pub(super) fn names_secret(key: &str) -> bool {
-    key.len() <= KEY_BYTES_MAX && builtin(&snake(key)) == Some(KeyKind::Secret)
+/// Returns the claim of a key by the built-in endings.
+pub(super) fn builtin_kind(key: &str) -> Option<KeyKind> {
+    if key.len() <= KEY_BYTES_MAX { builtin(&snake(key)) } else { None }
 }
 
 fn builtin(key: &str) -> Option<KeyKind> {

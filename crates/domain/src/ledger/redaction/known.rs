@@ -1,5 +1,5 @@
-//! Values that are known to be secret, whatever they look like: those that the gate itself handed to
-//! a server.
+//! Values that are known to be secret, whatever they look like: the keys of the home, and what the
+//! gate itself handed to a server.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,8 @@ const VALUE_BYTES_MIN: usize = 6;
 /// line never has all of it.
 const LINE_BYTES_MIN: usize = 16;
 
-/// Values to keep; each is searched for in every text. Beyond it the oldest are forgotten.
+/// Values to keep besides those of the home; each is searched for in every text. Beyond it the oldest
+/// are forgotten.
 const VALUES_MAX: usize = 256;
 
 /// The known values. Clones share them.
@@ -27,15 +28,34 @@ pub struct KnownSecrets {
 struct Known {
     /// Most gates know none, and then nothing is searched for.
     is_any: AtomicBool,
-    values: RwLock<Vec<String>>,
+    values: RwLock<Values>,
+}
+
+#[derive(Default)]
+struct Values {
+    /// The keys of the home, which are never forgotten.
+    lasting: Vec<String>,
+    passing: Vec<String>,
 }
 
 impl KnownSecrets {
     /// Adds a value, which is removed from every text from here on.
     pub fn add(&self, value: &str) {
+        let mut values = self.inner.values.write().unwrap_or_else(PoisonError::into_inner);
+        self.push(&mut values.passing, value);
+        let excess = values.passing.len().saturating_sub(VALUES_MAX);
+        values.passing.drain(..excess);
+    }
+
+    /// Adds a value that stays, however many others are added.
+    pub fn keep(&self, value: &str) {
+        let mut values = self.inner.values.write().unwrap_or_else(PoisonError::into_inner);
+        self.push(&mut values.lasting, value);
+    }
+
+    fn push(&self, values: &mut Vec<String>, value: &str) {
         let lines = value.lines().filter(|line| line.len() >= LINE_BYTES_MIN && *line != value);
         let whole = Some(value).filter(|value| value.len() >= VALUE_BYTES_MIN);
-        let mut values = self.inner.values.write().unwrap_or_else(PoisonError::into_inner);
         // The whole comes first: it has its lines in it.
         for value in whole.into_iter().chain(lines) {
             if !values.iter().any(|known| known == value) {
@@ -43,24 +63,27 @@ impl KnownSecrets {
                 self.inner.is_any.store(true, Ordering::Release);
             }
         }
-        let excess = values.len().saturating_sub(VALUES_MAX);
-        values.drain(..excess);
     }
 
     /// Forgets a value that is of no use any more, such as a token that was replaced.
     pub fn remove(&self, value: &str) {
         let mut values = self.inner.values.write().unwrap_or_else(PoisonError::into_inner);
-        values.retain(|known| known != value);
+        values.passing.retain(|known| known != value);
+    }
+
+    /// Reports whether there may be any.
+    pub(super) fn is_any(&self) -> bool {
+        self.inner.is_any.load(Ordering::Acquire)
     }
 
     /// Returns the text without the values; `None` if it has none.
     pub fn redact(&self, text: &str) -> Option<String> {
-        if !self.inner.is_any.load(Ordering::Acquire) {
+        if !self.is_any() {
             return None;
         }
         let values = self.inner.values.read().unwrap_or_else(PoisonError::into_inner);
         let mut redacted: Option<String> = None;
-        for value in values.iter() {
+        for value in values.lasting.iter().chain(&values.passing) {
             let now = redacted.as_deref().unwrap_or(text);
             if now.contains(value.as_str()) {
                 redacted = Some(now.replace(value.as_str(), REDACTED));
@@ -110,9 +133,11 @@ mod tests {
     #[test]
     fn the_number_of_known_values_is_bounded() {
         let known = KnownSecrets::default();
+        known.keep("key-of-the-home");
         for number in 0..=VALUES_MAX {
             known.add(&format!("value-{number:04}"));
         }
+        assert_eq!(known.redact("key-of-the-home").as_deref(), Some(REDACTED));
         assert_eq!(known.redact("value-0000"), None);
         assert_eq!(known.redact("value-0001").as_deref(), Some(REDACTED));
     }

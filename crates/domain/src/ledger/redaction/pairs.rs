@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::keys::{self, Keys};
+use super::keys::{self, KeyKind, Keys};
+use super::ordinary;
 use super::shapes::floor;
 use super::{REDACTED, Span, marker, marker_length};
 
@@ -72,10 +73,14 @@ pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> 
         ValueForm::Tight | ValueForm::Loose => plain(text, place.start),
     };
     let value = &text[span.clone()];
+    let is_secret = match (kind, place.kind) {
+        (KeyKind::Secret, ValueForm::Tight) => !ordinary::is_literal(value),
+        _ => kind.hides(value),
+    };
     let kept = value.is_empty()
         || marker(value)
         || keys::spared(key, value)
-        || !kind.hides(value)
+        || !is_secret
         || harmless(value, place.kind, word_of_prose(key))
         || place.kind == ValueForm::Element && !text[span.end..].starts_with("</")
         || refers(value, place.kind, keys)
@@ -150,6 +155,7 @@ fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
         _ => return None,
     };
     let start = blanks(bytes, sign_end);
+    let start = start + literal_prefix(&bytes[start.min(bytes.len())..]);
     if let Some(open) = quote(bytes, start) {
         let Quote { end, escapes, quote } = open;
         let kind = ValueForm::Quoted;
@@ -165,6 +171,14 @@ fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
     }
 }
 
+/// Returns the length of the letters that mark a text as a kind of literal: `N'…'` in SQL, `b"…"` in
+/// Python.
+fn literal_prefix(bytes: &[u8]) -> usize {
+    let letters = bytes.iter().take_while(|byte| b"bBrRuUfFnNeE".contains(byte)).count();
+    let is_prefix = letters <= 2 && matches!(bytes.get(letters), Some(b'"' | b'\''));
+    if is_prefix { letters } else { 0 }
+}
+
 /// Reports whether the name stands where a command line has a flag.
 fn is_flag(text: &str, name: &Range<usize>) -> bool {
     let before = name.start.checked_sub(1).and_then(|at| text.as_bytes().get(at));
@@ -175,17 +189,22 @@ fn is_flag(text: &str, name: &Range<usize>) -> bool {
 
 /// Reports whether the name follows `machine HOST login USER`, as in `.netrc`.
 fn in_netrc(text: &str, name: &Range<usize>) -> bool {
-    if !text[name.clone()].eq_ignore_ascii_case("password") {
+    let escaped = text[..name.start].ends_with('\\');
+    let name_bytes = text[name.clone()].as_bytes();
+    // After `\n` within a string the name has one letter more.
+    let word = name_bytes.get(usize::from(escaped)..).unwrap_or_default();
+    if !word.eq_ignore_ascii_case(b"password") {
         return false;
     }
     let before = &text[floor(text, name.start.saturating_sub(NETRC_BYTES_MAX))..name.start];
     let mut words = before.split_whitespace().rev();
     let mut pairs = 0;
-    while let (Some(value), Some(key)) = (words.next(), words.next()) {
-        // The text may be quoted, even within a text that is.
-        match key.rsplit(['"', '\'', '`', '>']).next().unwrap_or(key) {
-            "login" | "account" => pairs += 1,
-            "machine" => return pairs > 0,
+    while let Some(value) = words.next() {
+        let key = words.next().unwrap_or_default();
+        // The text may be quoted, or follow the name of its file, or `\n` within a string.
+        match key {
+            _ if key.ends_with("login") || key.ends_with("account") => pairs += 1,
+            _ if key.ends_with("machine") => return pairs > 0,
             _ => return pairs > 0 && value.ends_with("default"),
         }
     }
@@ -290,17 +309,17 @@ fn word_of_prose(key: &str) -> bool {
 
 fn harmless(value: &str, kind: ValueForm, prose: bool) -> bool {
     if kind == ValueForm::Quoted {
-        return value.starts_with("${") && value.ends_with('}');
+        let within = |open, close| value.starts_with(open) && value.ends_with(close);
+        return within("${", "}") || within("{{", "}}") || within("$(", ")") || variable(value);
     }
     let reference = ["${", "$(", "{{", "<", "…", "process.env", "os.environ"];
     if kind == ValueForm::Line {
         let credential = value.split_once(' ').map_or(value, |(_, credential)| credential);
-        return credential.starts_with(['<', '$', '{', '…']) && !credential.contains("[redacted");
+        return ordinary::is_sentence(value)
+            || credential.starts_with(['<', '$', '{', '…']) && !credential.contains("[redacted");
     }
     let nested = value.starts_with(['{', '[']) && marker_length(value).is_none();
-    if matches!(value, "true" | "false" | "null" | "None" | "nil")
-        || reference.iter().any(|start| value.starts_with(start))
-        || nested && kind != ValueForm::Tight
+    if reference.iter().any(|start| value.starts_with(start)) || nested && kind != ValueForm::Tight
     {
         return true;
     }

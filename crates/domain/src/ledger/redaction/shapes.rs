@@ -6,6 +6,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::randomness::looks_random;
 use super::{REDACTED, Span, marker};
+use crate::credential::Credential;
 pub(super) use table::CLUES;
 
 /// The longest run searched for an authority; longer ones are not URLs in practice.
@@ -19,6 +20,15 @@ const AROUND_BYTES_MAX: usize = 64;
 
 /// The longest run after a clue that belongs to a token with a run before it.
 const AFTER_BYTES_MAX: usize = 512;
+
+/// The shortest part of one of the gate's credentials from which the rest could be guessed is longer.
+const CREDENTIAL_DIGITS_MIN: usize = 32;
+
+/// The length of a token of Okta.
+const OKTA_BYTES: usize = 42;
+
+/// The shortest hash of a password, without its salt.
+const HASH_BYTES_MIN: usize = 22;
 
 /// The exact length of a secret access key.
 const AWS_SECRET_BYTES: usize = 40;
@@ -53,6 +63,7 @@ pub(super) const NAMED: &[&str] = &[
     TWILIO,
     MAILGUN,
     AZURE,
+    OWN,
 ];
 
 const GITHUB: &str = "[redacted:github]";
@@ -83,6 +94,14 @@ const TELEGRAM: &str = "[redacted:telegram]";
 const TWILIO: &str = "[redacted:twilio]";
 const MAILGUN: &str = "[redacted:mailgun]";
 const AZURE: &str = "[redacted:azure]";
+const OWN: &str = "[redacted:countersign]";
+
+/// The words in the first and in the last line of files with a private key.
+pub(super) const KEY_FILES: &[(&str, &str)] = &[
+    ("-----BEGIN ", "-----END "),
+    ("---- BEGIN ", "---- END "),
+    ("Private-Lines:", "Private-MAC:"),
+];
 
 pub(super) enum Shape {
     Prefix(Prefix),
@@ -105,6 +124,10 @@ pub(super) enum Shape {
     Terraform,
     /// `pat….…`
     Airtable,
+    /// The private part of a key file of PuTTY.
+    Putty,
+    /// `$6$salt$hash`: the hash of a password.
+    PasswordHash,
 }
 
 /// A fixed prefix followed by a run of characters.
@@ -128,8 +151,10 @@ enum Run {
     Dotted,
     /// Both alphabets of base64.
     Base64,
-    /// Letters, digits, `_`, `-`, `/` and `:`.
+    /// Letters, digits, `_`, `-`, `/`, `:` and `@`.
     Path,
+    /// Hex digits after a prefix in either case.
+    Blob,
 }
 
 const fn prefix(replacement: &'static str, run: Run, length_min: usize) -> Shape {
@@ -147,7 +172,7 @@ impl Shape {
             Shape::Prefix(prefix) => prefix.find(text, word, clue),
             Shape::AwsKeyId => aws_key_id(text, clue),
             Shape::Jwt => jwt(text, clue),
-            Shape::Pem => pem(text, clue),
+            Shape::Pem => pem(text, word, clue),
             Shape::Scheme => scheme(text, clue),
             Shape::Authority => authority(text, clue),
             Shape::Query => query(text, clue),
@@ -170,6 +195,8 @@ impl Shape {
                 around.long((14..=14, 60..=80), REDACTED)
             }
             Shape::Airtable => airtable(text, word, clue),
+            Shape::Putty => putty(text, clue),
+            Shape::PasswordHash => password_hash(text, word, clue),
         }
     }
 }
@@ -177,7 +204,7 @@ impl Shape {
 impl Run {
     fn holds(self, byte: u8) -> bool {
         match self {
-            Run::Hex => byte.is_ascii_hexdigit(),
+            Run::Hex | Run::Blob => byte.is_ascii_hexdigit(),
             Run::Alphanumeric => byte.is_ascii_alphanumeric(),
             Run::Word => byte.is_ascii_alphanumeric() || byte == b'_',
             Run::Hyphenated => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
@@ -185,14 +212,14 @@ impl Run {
             Run::Base64 => {
                 byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=')
             }
-            Run::Path => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b':'),
+            Run::Path => byte.is_ascii_alphanumeric() || b"_-/:@".contains(&byte),
         }
     }
 
     /// Reports whether words, joined, could make up such a run.
     fn needs_digit(self) -> bool {
         match self {
-            Run::Hex | Run::Alphanumeric | Run::Word => false,
+            Run::Hex | Run::Blob | Run::Alphanumeric | Run::Word => false,
             Run::Hyphenated | Run::Dotted | Run::Base64 | Run::Path => true,
         }
     }
@@ -200,7 +227,7 @@ impl Run {
     /// Reports whether a shape may begin after this byte.
     fn begins_after(self, byte: u8) -> bool {
         match self {
-            Run::Hex | Run::Alphanumeric | Run::Word => !byte.is_ascii_alphanumeric(),
+            Run::Hex | Run::Blob | Run::Alphanumeric | Run::Word => !byte.is_ascii_alphanumeric(),
             Run::Hyphenated | Run::Dotted => !self.holds(byte),
             // `=` and `/` stand before a value more often than within one.
             Run::Base64 => !Run::Hyphenated.holds(byte) && byte != b'+',
@@ -216,7 +243,7 @@ fn dotted(byte: u8) -> bool {
 impl Prefix {
     fn find(&self, text: &str, word: &str, clue: Range<usize>) -> Option<Span> {
         // Addresses are the same in any case; tokens are not.
-        let same = matches!(self.run, Run::Path) || text[clue.clone()] == *word;
+        let same = matches!(self.run, Run::Path | Run::Blob) || text[clue.clone()] == *word;
         let begins = clue.start == 0 || self.run.begins_after(text.as_bytes()[clue.start - 1]);
         if !same || !begins {
             return None;
@@ -311,10 +338,10 @@ pub(super) fn dotted_tokens(text: &str, spans: &mut Vec<Span>) {
 }
 
 /// The number of clues to keys of Twilio, which begin with `SK` and two hex digits.
-pub(super) const TWILIO_CLUES: usize = 256;
+const TWILIO_CLUES: usize = 256;
 
-pub(super) fn twilio_clues() -> Vec<String> {
-    (0..TWILIO_CLUES).map(|digits| format!("sk{digits:02x}")).collect()
+pub(super) fn twilio_clues() -> impl Iterator<Item = String> {
+    (0..TWILIO_CLUES).map(|digits| format!("sk{digits:02x}"))
 }
 
 /// Matches `SK` and 32 hex digits.
@@ -324,6 +351,71 @@ pub(super) fn twilio(text: &str, clue: Range<usize>) -> Option<Span> {
     let found =
         end - digits == 32 && text[clue.start..].starts_with("SK") && alone(text, clue.start, end);
     found.then_some(Span { start: clue.start, end, replacement: TWILIO })
+}
+
+/// Matches a credential that the gate made.
+pub(super) fn credential(text: &str, kind: Credential, clue: Range<usize>) -> Option<Span> {
+    let end = run_end(text, clue.end, |byte| byte.is_ascii_hexdigit());
+    let before = clue.start.checked_sub(1).map(|before| text.as_bytes()[before]);
+    let found = text[clue.clone()] == *kind.prefix()
+        && before.is_none_or(|byte| !byte.is_ascii_alphanumeric())
+        && end - clue.end >= CREDENTIAL_DIGITS_MIN;
+    found.then_some(Span { start: clue.start, end, replacement: OWN })
+}
+
+/// Finds all credentials of a kind that the gate made.
+pub(super) fn own(text: &str, kind: Credential) -> impl Iterator<Item = Span> {
+    let clues = text.match_indices(kind.prefix());
+    clues.filter_map(move |(at, prefix)| credential(text, kind, at..at + prefix.len()))
+}
+
+/// The clues to tokens of Okta, which begin with `00` and one character more.
+pub(super) fn okta_clues() -> impl Iterator<Item = String> {
+    ('a'..='z').chain('0'..='9').chain(['_', '-']).map(|third| format!("00{third}"))
+}
+
+/// Matches `00` and forty characters that look random. A number or a hash is not in both cases.
+pub(super) fn okta(text: &str, clue: Range<usize>) -> Option<Span> {
+    let token = |byte: u8| Run::Hyphenated.holds(byte);
+    if clue.start > 0 && token(text.as_bytes()[clue.start - 1]) {
+        return None;
+    }
+    let end = run_end(text, clue.start, token);
+    let run = &text[clue.start..end];
+    let found = run.len() == OKTA_BYTES
+        && run.bytes().any(|byte| byte.is_ascii_uppercase())
+        && run.bytes().any(|byte| byte.is_ascii_lowercase())
+        && looks_random(run);
+    found.then_some(Span { start: clue.start, end, replacement: REDACTED })
+}
+
+/// Matches the lines of a private key of PuTTY, to its checksum or the end of the text.
+fn putty(text: &str, clue: Range<usize>) -> Option<Span> {
+    let rest = &text[clue.end..];
+    let number = rest.trim_start_matches(' ');
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let end = rest.find("Private-MAC:").map_or(text.len(), |mac| {
+        let mac = clue.end + mac + "Private-MAC:".len();
+        run_end(text, run_end(text, mac, |byte| byte == b' '), |byte| byte.is_ascii_hexdigit())
+    });
+    Some(Span { start: clue.start, end, replacement: PEM })
+}
+
+/// Matches the hash of a password as `htpasswd` and `/etc/shadow` hold it, after its user's name.
+fn password_hash(text: &str, word: &str, clue: Range<usize>) -> Option<Span> {
+    if text[clue.clone()] != *word {
+        return None;
+    }
+    let part = |byte: u8| byte.is_ascii_alphanumeric() || b"./+=$,_-".contains(&byte);
+    let end =
+        run_end(&text[..floor(text, text.len().min(clue.end + AFTER_BYTES_MAX))], clue.end, part);
+    let run = text[clue.end..end].trim_end_matches(['.', ',', '-']);
+    let hash = run.rsplit('$').next().unwrap_or(run);
+    let found = hash.len() >= HASH_BYTES_MIN && hash.bytes().any(|byte| byte.is_ascii_digit());
+    let end = clue.end + run.len();
+    found.then_some(Span { start: clue.start, end, replacement: REDACTED })
 }
 
 /// Finds client secrets of Azure, which have `Q~` after four characters.
@@ -420,16 +512,19 @@ fn jwt(text: &str, clue: Range<usize>) -> Option<Span> {
 }
 
 /// Matches a private key to the end of its block, or of the text if it is cut off.
-fn pem(text: &str, clue: Range<usize>) -> Option<Span> {
+fn pem(text: &str, word: &str, clue: Range<usize>) -> Option<Span> {
+    let fence = word.trim_end_matches("BEGIN ");
     let rest = &text[clue.end..];
-    let label_end = rest.find("-----").filter(|end| *end <= 64)?;
+    let label_end = rest.find(fence.trim_end()).filter(|end| *end <= 64)?;
     if !rest[..label_end].contains("PRIVATE KEY") {
         return None;
     }
-    let body = clue.end + label_end + 5;
-    let end = text[body..].find("-----END ").map_or(text.len(), |footer| {
-        let label = body + footer + "-----END ".len();
-        text[label..].find("-----").map_or(text.len(), |dashes| label + dashes + 5)
+    let body = clue.end + label_end + fence.trim_end().len();
+    let footer = format!("{fence}END ");
+    let end = text[body..].find(&footer).map_or(text.len(), |found| {
+        let label = body + found + footer.len();
+        let dashes = text[label..].find(fence.trim_end());
+        dashes.map_or(text.len(), |dashes| label + dashes + fence.trim_end().len())
     });
     Some(Span { start: clue.start, end, replacement: PEM })
 }
@@ -494,7 +589,7 @@ fn alone(text: &str, start: usize, end: usize) -> bool {
 
 /// Returns the end of the run of such bytes that begins at `from`; the bytes are ASCII, so it is a
 /// boundary.
-fn run_end(text: &str, from: usize, holds: impl Fn(u8) -> bool) -> usize {
+pub(super) fn run_end(text: &str, from: usize, holds: impl Fn(u8) -> bool) -> usize {
     let rest = text.as_bytes().get(from..).unwrap_or_default();
     from + rest.iter().position(|byte| !holds(*byte)).unwrap_or(rest.len())
 }

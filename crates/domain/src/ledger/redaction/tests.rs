@@ -1,6 +1,6 @@
 //! Tests of what is redacted and what is kept, and that redacting twice changes nothing.
 
-use std::sync::LazyLock;
+mod formats;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -11,8 +11,6 @@ const GITHUB: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 const AWS_ID: &str = "AKIAIOSFODNN7EXAMPLE";
 const AWS_SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N";
-
-static BUILTIN: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 #[test]
 fn keys_that_name_secrets() {
@@ -473,6 +471,16 @@ fn text() -> impl Strategy<Value = String> {
             "pass",
             "otp",
             "machine h login u password ",
+            "cst_",
+            "kind: Secret\n",
+            "data:\n ",
+            "\"data\":{",
+            "identified by ",
+            "SET PASSWORD FOR ",
+            "ConvertTo-SecureString ",
+            "Private-Lines: 1",
+            "$apr1$",
+            "dG9rZW4g",
             ":AA",
             "SG.",
         ])
@@ -487,7 +495,10 @@ fn shape(value: &Value) -> String {
     match value {
         Value::Array(items) => items.iter().map(shape).collect::<Vec<_>>().join(","),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| format!("{key}({})", shape(value))).collect()
+            let member = |(key, value): (&String, &Value)| {
+                format!("{}({})", BUILTIN.text(key), shape(value))
+            };
+            members.iter().map(member).collect()
         }
         Value::Null | Value::Bool(_) => value.to_string(),
         Value::Number(_) | Value::String(_) => String::new(),
