@@ -23,12 +23,12 @@ use uuid::Uuid;
 
 pub use crate::events::sender::{Arrival, Sender, SpoolNote};
 
-use crate::Gateway;
 use crate::events::sender::{EventOrigin, SpoolSenders};
 use crate::limits::{
     EVENT_FRAME_TIME_MAX, EVENT_REST_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX,
     EVENTS_DROPPED_EVERY,
 };
+use crate::{GateSettings, Gateway};
 
 /// Records incoming events. Clones share the same state.
 #[derive(Clone)]
@@ -154,7 +154,7 @@ impl Events {
     ) -> Result<(), StoreError> {
         let settings = self.gateway.settings();
         let named = touch::named(&self.gateway, &frame, entry::class(&frame)).await;
-        let is_admitted = self.admits(&frame, sender.as_ref()).await?;
+        let is_admitted = self.admits(&frame, sender.as_ref(), &settings).await?;
         let origin = EventOrigin { id, sender, arrival, is_admitted };
         let (started, ended) = entry::of(&frame, origin, named, &settings);
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
@@ -168,8 +168,9 @@ impl Events {
         &self,
         frame: &EventFrame,
         sender: Option<&Sender>,
+        settings: &GateSettings,
     ) -> Result<bool, StoreError> {
-        let names = entry::names(frame);
+        let names = entry::names(frame, &settings.redactor);
         let (owners, sender) = (self.owners.clone(), sender.cloned());
         self.gateway
             .with_store(move |store| {

@@ -184,10 +184,10 @@ fn agent(frame: &EventFrame, redactor: &Redactor) -> RecordAgent {
 
 /// Returns the session and the agent that an event names, as far as it does. A hook without a session
 /// names none.
-pub(super) fn names(frame: &EventFrame) -> Vec<String> {
+pub(super) fn names(frame: &EventFrame, redactor: &Redactor) -> Vec<String> {
     let session = Some(&frame.session_id).filter(|session| *session != hook::NO_SESSION).cloned();
     let has_agent = session.is_some() || frame.identity.agent_id.is_some();
-    session.into_iter().chain(has_agent.then(|| agent(frame).name)).collect()
+    session.into_iter().chain(has_agent.then(|| agent(frame, redactor).name)).collect()
 }
 
 /// Names the sender of an event by its process, since the names in the event are not its own.
