@@ -15,7 +15,7 @@ pub struct ContentionGraph {
     pub edges: Vec<ContentionEdge>,
     pub edges_total: usize,
     /// Agents whose records do not tell all that they touched.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<AgentLosses>,
 }
 

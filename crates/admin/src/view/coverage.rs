@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct CoverageList {
     pub servers: Vec<ServerCoverage>,
     /// Agents whose records do not tell all that they touched, the most dropped targets first.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<AgentLosses>,
 }
 

@@ -76,8 +76,8 @@ impl GenericPlan {
         Some(planned(found))
     }
 
-    /// Reports whether a long value under this key is a name that is too long, rather than a text
-    /// that names nothing, or one whose name is shorter than it.
+    /// Reports whether a long value under this key is a name or a statement that is too long. A text
+    /// names nothing, and the name of a path may be shorter than the path.
     pub(super) fn names_briefly(&self, key: &str, value: &Value) -> bool {
         let role = given::role(self, key);
         match role.as_deref() {
