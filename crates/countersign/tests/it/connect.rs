@@ -240,12 +240,12 @@ async fn over_http_each_client_has_a_token_of_its_own() {
         };
         list["tokens"].as_array().unwrap().iter().map(token).collect::<Vec<_>>()
     };
-    assert_eq!(states().await, ["cursor valid", "gemini valid"]);
+    assert_eq!(states().await, ["gemini valid", "cursor valid"]);
     let again = connect(dir.path(), &["gemini", "--http", "--yes"]).await;
     assert!(again.contains("gemini: unchanged"), "{again}");
     assert_eq!(entry(".gemini/settings.json"), gemini);
     connect(dir.path(), &["--undo"]).await;
-    assert_eq!(states().await, ["cursor revoked", "gemini revoked"]);
+    assert_eq!(states().await, ["gemini revoked", "cursor revoked"]);
     assert_eq!(
         (read(dir.path(), ".gemini/settings.json"), mode(".gemini/settings.json")),
         ("{}".to_owned(), 0o644)

@@ -191,7 +191,7 @@ impl MadeChange {
         let Some(now) = now else {
             return if before.is_none() { Ok(None) } else { Err("it is gone".to_owned()) };
         };
-        if now == after {
+        if now == after || before.as_deref() == Some(now) {
             return Ok(before.clone());
         }
         let reversal = Reversal {
