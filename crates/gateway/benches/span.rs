@@ -95,7 +95,7 @@ fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcom
     let requested =
         RequestOrigin { surface: call.surface, session: Some("session"), id: &call.tool.server };
     let request = RequestSpan::start(tracer, &requested, ctx.trace.clone());
-    let mut span = CallSpan::start(tracer, call, request.trace());
+    let mut span = CallSpan::start(tracer, call, || call.tool.clone(), request.trace());
     let within = span.within(ctx);
     let ctx = within.as_ref().unwrap_or(ctx);
     let upstream = UpstreamSpan::start(tracer, &call.tool.server, "stdio", &ctx.trace);
