@@ -59,7 +59,7 @@ pub struct Redactor {
     keys: Keys,
     /// Finds every place where a secret may begin; most texts have none.
     clues: Clues,
-    /// What each clue may be the beginning of, by its number.
+    /// The secrets that each clue may begin, by its number.
     leads: Vec<Lead>,
     patterns: Vec<Regex>,
     known: KnownSecrets,
@@ -334,7 +334,7 @@ impl Redactor {
     }
 }
 
-/// What a clue may be the beginning of.
+/// A kind of secret that a clue may begin.
 enum Lead {
     Shape {
         word: &'static str,

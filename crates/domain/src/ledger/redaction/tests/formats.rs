@@ -82,7 +82,7 @@ const FORMATS: &[&str] = &[
     "«01000000d08c9ddf0115d1118c7a00c04fc297eb01000000abcdef0123456789abcdef»",
     "«01000000D08C9DDF0115D1118C7A00C04FC297EB01000000ABCDEF0123456789ABCDEF»",
     "~/.netrc: machine h.example login bob password «hunter2»",
-    "/home/bob/.netrc:3:machine h.example login bob password «hunter2»",
+    "/srv/app/.netrc:3:machine h.example login bob password «hunter2»",
     "~/.netrc:default login bob password «hunter2»",
     r#""machine h\n  login bob\n  password «hunter2»\n""#,
 ];
