@@ -241,6 +241,7 @@ impl Script {
             // The argument `message` as an error, or on stderr.
             Some("fail") => Err(ErrorObject::new(-32043, message(request)?)),
             Some("log") => log(request),
+            Some("mirror") => mirror(request),
             Some("reply") => Ok(to_raw(&what["reply"])),
             Some("refuse") => Err(error(&what["refuse"])),
             Some("is_error") => Ok(to_raw(
@@ -316,6 +317,27 @@ fn log(request: &Request) -> Result<Raw, ErrorObject> {
     let line = message(request)?;
     writeln!(std::io::stderr(), "{line}").expect("stderr is open");
     Ok(raw(r#"{"content":[]}"#.to_owned()))
+}
+
+/// Answers with texts that the arguments have in pieces, so that only the answer has them whole:
+/// `text` and `value` in the result, `name` as the name of a member, `stderr`, or `error` instead.
+fn mirror(request: &Request) -> Result<Raw, ErrorObject> {
+    let params = request.params::<Value>()?;
+    let arguments = &params["arguments"];
+    let joined = |name: &str| -> Option<String> {
+        Some(arguments[name].as_array()?.iter().filter_map(Value::as_str).collect())
+    };
+    if let Some(error) = joined("error") {
+        return Err(ErrorObject::new(-32043, error));
+    }
+    if let Some(line) = joined("stderr") {
+        writeln!(std::io::stderr(), "{line}").expect("stderr is open");
+    }
+    let text = joined("text").unwrap_or_default();
+    let mut structured = json!({"value": joined("value")});
+    structured[joined("name").unwrap_or_default()] = true.into();
+    Ok(to_raw(&json!({"content": [{"type": "text", "text": text}],
+        "structuredContent": structured, "isError": arguments["is_error"] == true})))
 }
 
 fn message(request: &Request) -> Result<String, ErrorObject> {

@@ -20,7 +20,7 @@ use crate::ledger::{health, record, records, records_when, whole_chains};
 /// The published cap on a frame.
 const FRAME_BYTES_MAX: usize = 1 << 20;
 
-fn frame(tool: &str, members: Value) -> Value {
+pub(crate) fn frame(tool: &str, members: Value) -> Value {
     let mut frame = json!({
         "v": "1", "ts_emit": jiff::Timestamp::now().to_string(), "session_id": "session-1", "channel": "sdk",
         "tool": {"name": tool}, "decision": "allowed",
@@ -31,7 +31,7 @@ fn frame(tool: &str, members: Value) -> Value {
     frame
 }
 
-async fn connect(gate: &Gate) -> UnixStream {
+pub(crate) async fn connect(gate: &Gate) -> UnixStream {
     UnixStream::connect(gate.home().join("events.sock")).await.unwrap()
 }
 
@@ -41,7 +41,7 @@ async fn send(stream: &mut UnixStream, bytes: &[u8]) {
     stream.write_all(bytes).await.unwrap();
 }
 
-async fn send_frame(stream: &mut UnixStream, frame: &Value) {
+pub(crate) async fn send_frame(stream: &mut UnixStream, frame: &Value) {
     send(stream, frame.to_string().as_bytes()).await;
 }
 

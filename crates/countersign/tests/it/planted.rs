@@ -1,18 +1,21 @@
-//! Sixty secrets of different families, planted wherever text enters the gate: no byte of the home,
-//! no export, no log line and no answer of the API may hold one.
+//! Secrets of 86 families, planted in 29 places where text enters the gate: no byte of the home, no
+//! export, no log line, no span and no answer of the API may hold one. Words in the same places are
+//! found, so the search would find a secret.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::two_keys;
 use testkit::gate::{Gate, http_client};
+use testkit::otlp::Collector;
 use testkit::program::{run, stderr, stdout};
 use testkit::wait::eventually;
 
-use crate::events::hook;
-use crate::ledger::{records, records_when};
+use crate::events::{connect, frame, hook, send_frame};
+use crate::ledger::records_when;
 
 /// A secret as it is found in the wild.
 struct Planted {
@@ -51,7 +54,7 @@ impl Noise {
 
 /// `W` stands for letters and digits, `H` for hex digits, followed by their number; the longest of
 /// them is the core.
-const FORMS: [&str; 60] = [
+const FORMS: [&str; 86] = [
     "ghp_{W36}",
     "github_pat_{W22}_{W59}",
     "glpat-{W20}",
@@ -112,11 +115,58 @@ const FORMS: [&str; 60] = [
     "bearer: {W20}",
     "AccountName=a;AccountKey={W86}==",
     "<password>{W12}</password>",
+    "csk_{H64}",
+    "cst_{H64}",
+    "http://127.0.0.1:7420/#code=csl_{H64}",
+    "csc_{H64}",
+    "css_{H64}",
+    "redis://:{W12}@db.example:6379/0",
+    "base64:token {W40}",
+    "kind: Secret\nmetadata:\n  name: app\ndata:\n  blob: {W24}\n",
+    "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"data\":{\"blob\":\"{W24}\"}}",
+    "tvly-{W32}",
+    "PMAK-{H24}-{H34}",
+    "https://a.blob.core.windows.net/c?sv=2022-11-02&amp;sig={W43}%3D",
+    "CREATE USER 'bob' IDENTIFIED BY '{W12}'",
+    "ALTER ROLE bob WITH PASSWORD '{W12}'",
+    "SET PASSWORD FOR 'bob'@'h' = '{W12}'",
+    "client-key-data: LS0tLS1CRUdJTi{W60}",
+    "00{W40}",
+    "https://a.webhook.office.com/webhookb2/0190f3e2-7a51@0190f3e2-7a51/IncomingWebhook/{H32}/1",
+    "https://prod.logic.azure.com/workflows/a/invoke?sp=%2Ftriggers&sig={W43}",
+    "bob:$apr1${W8}${W22}",
+    "bob:{SHA}{W27}=",
+    "root:$6${W8}${W86}:19000",
+    "PuTTY-User-Key-File-3: x\nPrivate-Lines: 1\n{W60}\nPrivate-MAC: {H8}\n",
+    "ConvertTo-SecureString '{W12}' -AsPlainText -Force",
+    "01000000d08c9ddf0115d1118c7a00c04fc297eb{H64}",
+    "~/.netrc: machine h.example login bob password {W12}",
 ];
 
 fn planted() -> Vec<Planted> {
     let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
-    FORMS.iter().map(|form| plant(form, &mut noise)).collect()
+    FORMS.iter().map(|form| plant(form, &mut noise)).map(encoded).collect()
+}
+
+/// Encodes a secret whose form says so.
+fn encoded(planted: Planted) -> Planted {
+    match planted.written.strip_prefix("base64:") {
+        Some(text) => {
+            let written = base64(text);
+            Planted { core: written[12..].to_owned(), written }
+        }
+        None => planted,
+    }
+}
+
+fn base64(text: &str) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
+    let digits = bits.as_bytes().chunks(6).map(|six| {
+        let six = format!("{:0<6}", str::from_utf8(six).unwrap());
+        char::from(DIGITS[usize::from_str_radix(&six, 2).unwrap()])
+    });
+    digits.collect()
 }
 
 fn plant(form: &str, noise: &mut Noise) -> Planted {
@@ -136,18 +186,124 @@ fn plant(form: &str, noise: &mut Noise) -> Planted {
     Planted { written: written + rest, core }
 }
 
-fn tools() -> Value {
-    json!([
-        {"name": "echo", "annotations": {"readOnlyHint": true}},
-        {"name": "fail", "annotations": {"readOnlyHint": true}, "x-do": "fail"},
-        {"name": "log", "annotations": {"readOnlyHint": true}, "x-do": "log"},
-    ])
+/// The places in which a text enters the gate.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Argument,
+    Item,
+    ArgumentName,
+    NestedName,
+    Address,
+    Reason,
+    RequestId,
+    ToolUseId,
+    TraceState,
+    Client,
+    ResultText,
+    ResultValue,
+    ResultName,
+    ErrorResult,
+    ErrorMessage,
+    Stderr,
+    UnknownTool,
+    UnknownServer,
+    WholeName,
+    UnknownParameter,
+    WrongValue,
+    Resource,
+    Prompt,
+    PromptArgument,
+    HookTool,
+    HookSession,
+    HookInput,
+    FrameIdentity,
+    FrameError,
 }
 
-/// Names the secrets whose core is in the text.
+impl Place {
+    const ALL: [Place; 29] = [
+        Place::Argument,
+        Place::Item,
+        Place::ArgumentName,
+        Place::NestedName,
+        Place::Address,
+        Place::Reason,
+        Place::RequestId,
+        Place::ToolUseId,
+        Place::TraceState,
+        Place::Client,
+        Place::ResultText,
+        Place::ResultValue,
+        Place::ResultName,
+        Place::ErrorResult,
+        Place::ErrorMessage,
+        Place::Stderr,
+        Place::UnknownTool,
+        Place::UnknownServer,
+        Place::WholeName,
+        Place::UnknownParameter,
+        Place::WrongValue,
+        Place::Resource,
+        Place::Prompt,
+        Place::PromptArgument,
+        Place::HookTool,
+        Place::HookSession,
+        Place::HookInput,
+        Place::FrameIdentity,
+        Place::FrameError,
+    ];
+
+    /// Returns a word that is found again if it is kept.
+    fn word(self) -> String {
+        format!("ordinary-{self:?}-word")
+    }
+}
+
+/// A text for each place: a word of its own, or the same secret everywhere.
+enum Seed<'a> {
+    Word,
+    Secret(&'a Planted),
+}
+
+impl Seed<'_> {
+    fn at(&self, place: Place) -> String {
+        match self {
+            Seed::Word => place.word(),
+            Seed::Secret(planted) => planted.written.clone(),
+        }
+    }
+
+    /// Returns the text in pieces too short to be found.
+    fn pieces(&self, place: Place) -> Vec<String> {
+        // A line on stderr is all that a server says at once.
+        let text = match place {
+            Place::Stderr => self.at(place).replace('\n', "\\n"),
+            _ => self.at(place),
+        };
+        let text: Vec<char> = text.chars().collect();
+        text.chunks(5).map(|piece| piece.iter().collect()).collect()
+    }
+}
+
+fn script() -> Value {
+    let read = json!({"readOnlyHint": true});
+    json!({
+        "tools": [
+            {"name": "echo", "annotations": read},
+            {"name": "mirror", "annotations": read, "x-do": "mirror"},
+            {"name": "closed", "annotations": read, "inputSchema": {"type": "object",
+                "properties": {"count": {"type": "integer"}}, "additionalProperties": false}},
+        ],
+        "prompts": [{"name": "p"}],
+        "resources": [{"uri": "test://r", "name": "r"}],
+    })
+}
+
+/// Names the secrets of which the text has at least the end.
 fn found(planted: &[Planted], text: &[u8]) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(text);
-    let found = planted.iter().filter(|planted| text.contains(&planted.core));
+    let end = |core: &str| core[core.len() - 12..].to_owned();
+    let found = planted.iter().filter(|planted| text.contains(&end(&planted.core)));
     found.map(|planted| planted.written.clone()).collect()
 }
 
@@ -163,70 +319,143 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn assert_clean_home(planted: &[Planted], home: &Path) {
-    for file in files(home) {
+    let keys = ["api-key", "agent-token"];
+    for file in files(home).iter().filter(|file| !keys.iter().any(|key| file.ends_with(key))) {
         // A file may vanish: a journal is replaced.
-        let text = std::fs::read(&file).unwrap_or_default();
+        let text = std::fs::read(file).unwrap_or_default();
         assert_eq!(found(planted, &text), BTreeSet::new(), "{}", file.display());
     }
 }
 
-/// Arguments, results, addresses, errors, stderr and reasons.
-async fn call_with(gate: &Gate, planted: &[Planted]) {
-    let client = gate.http().await;
-    for Planted { written, core } in planted {
-        let url = format!("https://u:{core}@h.example/x?token={core}");
-        let args = json!({"note": written, "list": [written], "url": url});
-        let mut keys = two_keys("read", "s:echo", args);
-        keys["arguments"]["intent"]["reason"] = written.as_str().into();
-        client.request("tools/call", keys).await.unwrap();
-        for tool in ["s:fail", "s:log"] {
-            client.two_key_call("read", tool, json!({"message": written})).await;
-        }
-    }
+/// One client's session with a view, over plain HTTP.
+struct Session {
+    web: reqwest::Client,
+    url: String,
+    token: String,
+    id: Option<String>,
 }
 
-/// Opens a session under each secret as the client's name, and makes a call in it.
-async fn name_clients(gate: &Gate, planted: &[Planted]) {
-    let (web, url) = (http_client(), format!("http://{}/mcp", gate.address));
-    let token = gate.secret("agent-token");
-    for Planted { written, .. } in planted {
-        let send = async |session: Option<&str>, message: Value| {
-            let mut request = web.post(&url).bearer_auth(&token).body(message.to_string());
-            request = request.header("content-type", "application/json");
-            request = request.header("accept", "application/json, text/event-stream");
-            if let Some(session) = session {
-                request = request.header("mcp-session-id", session);
-            }
-            request.send().await.unwrap()
-        };
+impl Session {
+    async fn open(gate: &Gate, path: &str, client: &str) -> Session {
+        let url = format!("http://{}{path}", gate.address);
+        let token = gate.secret("agent-token");
+        let mut session = Session { web: http_client(), url, token, id: None };
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": written, "version": written}});
-        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello});
-        let answer = send(None, hello).await;
-        let session = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-        send(Some(&session), json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            .await;
-        let params = two_keys("read", "s:echo", json!({}));
-        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
-        let answer = send(Some(&session), call).await.text().await.unwrap();
-        assert!(answer.contains("content"), "{answer}");
+            "clientInfo": {"name": client, "version": client}});
+        let answer = session.send(json!("hello"), "initialize", hello).await;
+        let id = answer.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        session.id = Some(id);
+        session.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        session
+    }
+
+    async fn post(&self, message: Value) -> reqwest::Response {
+        let request = self.web.post(&self.url).bearer_auth(&self.token).body(message.to_string());
+        let request = request.header("content-type", "application/json");
+        let mut request = request.header("accept", "application/json, text/event-stream");
+        if let Some(id) = &self.id {
+            request = request.header("mcp-session-id", id);
+        }
+        request.send().await.unwrap()
+    }
+
+    async fn send(&self, id: Value, method: &str, params: Value) -> reqwest::Response {
+        self.post(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> String {
+        self.send(json!(1), method, params).await.text().await.unwrap()
+    }
+
+    async fn call(&self, tool: &str, args: Value) -> String {
+        self.ask("tools/call", two_keys("read", tool, args)).await
     }
 }
 
-async fn send_hooks(dir: &Path, planted: &[Planted]) {
-    for Planted { written, .. } in planted {
-        let event = json!({"hook_event_name": "PostToolUse", "session_id": written, "cwd": "/srv",
-            "tool_name": "Bash", "tool_input": {"command": written, "file_path": written},
-            "tool_response": {"stdout": written}, "error": written, "tool_use_id": written});
-        let output = hook(dir, event.to_string().as_bytes()).await;
-        assert_eq!(output.status.code(), Some(0));
-    }
+/// The number of records that `plant_seed` causes.
+const RECORDS: usize = 14;
+
+/// Plants a text in every place.
+async fn plant_seed(gate: &Gate, seed: &Seed<'_>) {
+    let session = Session::open(gate, "/mcp", &seed.at(Place::Client)).await;
+    say_all(&session, seed).await;
+    let mirrored = json!({"text": seed.pieces(Place::ResultText),
+        "value": seed.pieces(Place::ResultValue), "name": seed.pieces(Place::ResultName),
+        "stderr": seed.pieces(Place::Stderr)});
+    session.call("s:mirror", mirrored).await;
+    let error = json!({"text": seed.pieces(Place::ErrorResult), "is_error": true});
+    session.call("s:mirror", error).await;
+    let error = json!({"error": seed.pieces(Place::ErrorMessage)});
+    session.call("s:mirror", error).await;
+    session.call(&format!("s:{}", seed.at(Place::UnknownTool)), json!({})).await;
+    session.call(&format!("{}:t", seed.at(Place::UnknownServer)), json!({})).await;
+    let whole = seed.at(Place::WholeName);
+    let whole = if whole.contains(':') { whole } else { format!("x:{whole}") };
+    session.call(&whole, json!({})).await;
+    let refused = session.call("s:closed", json!({seed.at(Place::UnknownParameter): 1})).await;
+    assert!(refused.contains("INVALID_ARGUMENTS"), "{refused}");
+    session.call("s:closed", json!({"count": seed.at(Place::WrongValue)})).await;
+
+    let session = Session::open(gate, "/mcp/s/s", "planter").await;
+    session.ask("resources/read", json!({"uri": seed.at(Place::Resource)})).await;
+    let arguments = json!({"note": seed.at(Place::PromptArgument)});
+    let prompt = json!({"name": seed.at(Place::Prompt), "arguments": arguments});
+    session.ask("prompts/get", prompt).await;
+
+    let identity = seed.at(Place::FrameIdentity);
+    let members = json!({"issuer_name": identity, "issuer_model": identity, "operator_id": identity,
+        "agent_id": identity, "agent_type": identity, "correlation_id": identity,
+        "idempotency_key": identity, "error": seed.at(Place::FrameError)});
+    send_frame(&mut connect(gate).await, &frame("planted", members)).await;
+    send_hook(gate.dir.path(), seed).await;
 }
 
-/// Returns every answer that shows what was kept.
-async fn answers(gate: &Gate) -> Vec<(String, Vec<u8>)> {
+/// Makes a call with a text in every part of its request.
+async fn say_all(session: &Session, seed: &Seed<'_>) {
+    let url = match seed {
+        Seed::Word => format!("https://h.example/{}", Place::Address.word()),
+        Seed::Secret(Planted { core, .. }) => format!("https://u:{core}@h.example/x?token={core}"),
+    };
+    let args = json!({"note": seed.at(Place::Argument), "list": [[seed.at(Place::Item)]],
+        seed.at(Place::ArgumentName): 1, "nested": {seed.at(Place::NestedName): [1]}, "url": url});
+    let mut call = two_keys("read", "s:echo", args);
+    call["arguments"]["intent"]["reason"] = seed.at(Place::Reason).into();
+    call["_meta"] = json!({"claudecode/toolUseId": seed.at(Place::ToolUseId),
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "tracestate": format!("vendor={}", seed.at(Place::TraceState))});
+    let answer = session.send(seed.at(Place::RequestId).into(), "tools/call", call).await;
+    let answer = answer.text().await.unwrap();
+    assert!(answer.contains("content"), "{answer}");
+}
+
+async fn send_hook(dir: &Path, seed: &Seed<'_>) {
+    let (session, input) = (seed.at(Place::HookSession), seed.at(Place::HookInput));
+    let event = json!({"hook_event_name": "PostToolUse", "session_id": session, "cwd": "/srv",
+        "tool_name": seed.at(Place::HookTool), "tool_input": {"command": input, "file_path": input},
+        "tool_response": {"stdout": input}, "error": input, "tool_use_id": input});
+    let output = hook(dir, event.to_string().as_bytes()).await;
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// Returns the events of every change of the ledger so far, up to this record.
+async fn event_stream(gate: &Gate, last: &str) -> Vec<u8> {
+    let url = format!("http://{}/api/v1/events", gate.address);
+    let request = http_client().get(url).bearer_auth(gate.secret("api-key"));
+    let mut response = request.header("last-event-id", "0").send().await.unwrap();
+    let mut events = Vec::new();
+    while !String::from_utf8_lossy(&events).contains(last) {
+        events.extend(response.chunk().await.unwrap().expect("the stream goes on"));
+    }
+    events
+}
+
+/// Returns everything that shows what was kept.
+async fn answers(gate: &Gate, kept: &[Value]) -> Vec<(String, Vec<u8>)> {
     let mut answers = vec![("the log".to_owned(), gate.log().into_bytes())];
-    let mut paths: Vec<String> = [
+    let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
+    let last = kept.iter().map(id).max().unwrap();
+    answers.push(("events".to_owned(), event_stream(gate, &last).await));
+    let fixed = [
         "activity?limit=500",
         "receipts?limit=500",
         "servers",
@@ -237,20 +466,28 @@ async fn answers(gate: &Gate) -> Vec<(String, Vec<u8>)> {
         "activity/summary",
         "tools",
         "chains",
-    ]
-    .map(str::to_owned)
-    .into();
-    let record = |record: &Value| format!("activity/{}", record["id"].as_str().unwrap());
-    paths.extend(records(&gate.home()).iter().map(record));
-    for path in paths {
+        "agents",
+        "targets/coverage",
+    ];
+    let records = kept.iter().map(|record| format!("activity/{}", id(record)));
+    for path in fixed.map(str::to_owned).into_iter().chain(records) {
         let (status, answer) = gate.rest(Method::GET, &format!("/api/v1/{path}"), None).await;
         assert!(status < 500, "{path}: {answer}");
         answers.push((path, answer.to_string().into_bytes()));
     }
+    let metrics = http_client().get(format!("http://{}/metrics", gate.address));
+    let metrics = metrics.bearer_auth(gate.secret("api-key")).send().await.unwrap();
+    answers.push(("metrics".to_owned(), metrics.bytes().await.unwrap().to_vec()));
     for args in [
         &["upstream", "logs", "s", "-n", "1000"][..],
         &["activity", "export"],
+        &["activity", "export", "--format", "csv"],
+        &["activity", "list", "--limit", "500"],
         &["activity", "list", "-o", "json", "--limit", "500"],
+        &["activity", "show", &last],
+        &["activity", "summary"],
+        &["contention"],
+        &["receipt", "list"],
         &["receipt", "export"],
         &["upstream", "list", "-o", "json"],
     ] {
@@ -260,33 +497,93 @@ async fn answers(gate: &Gate) -> Vec<(String, Vec<u8>)> {
     answers
 }
 
-#[tokio::test]
-async fn sixty_secrets_in_eight_places_are_kept_nowhere() {
-    let planted = planted();
-    let servers = |dir: &Path| json!({"s": testkit::upstream::scripted(dir, "s", &tools())});
-    let mut gate = Gate::start(servers, json!({})).await;
+/// A key that the operator has chosen, which only its file gives away.
+const OWN_KEY: &str = "tuesday-lunch-with-ada";
+
+async fn open(collector: &Collector) -> Gate {
+    let dir = tempfile::tempdir().unwrap();
+    let server = testkit::upstream::scripted(dir.path(), "s", &script());
+    let config = json!({"mcpServers": {"s": server}, "search": {"learned": false}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let key = home.join("api-key");
+    std::fs::write(&key, OWN_KEY).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str());
+    let gate =
+        Gate::open_with(dir, |command| command.envs([endpoint, ("OTEL_BSP_SCHEDULE_DELAY", "50")]));
+    let gate = gate.await;
     gate.ready("s").await;
-    call_with(&gate, &planted).await;
-    name_clients(&gate, &planted).await;
-    send_hooks(gate.dir.path(), &planted).await;
-    let (of_calls, of_hooks) = (4 * planted.len(), planted.len());
-    let kept = records_when(&gate.home(), |records| records.len() == of_calls + of_hooks).await;
-    assert!(kept.iter().all(|record| record["receipt"].is_object()), "all are signed");
+    gate
+}
+
+#[tokio::test]
+async fn secrets_of_86_families_in_29_places_are_kept_nowhere() {
+    let collector = Collector::grpc().await;
+    let mut gate = open(&collector).await;
+    let mut planted = planted();
+    planted.push(Planted { written: OWN_KEY.to_owned(), core: OWN_KEY.to_owned() });
+    let token = gate.secret("agent-token");
+    planted.push(Planted { written: token.clone(), core: token });
+    plant_seed(&gate, &Seed::Word).await;
+    for planted in &planted {
+        plant_seed(&gate, &Seed::Secret(planted)).await;
+    }
+    let count = RECORDS * (planted.len() + 1);
+    let kept = records_when(&gate.home(), |records| records.len() == count).await;
     eventually(|| async {
         let output = gate.cli(&["upstream", "logs", "s", "-n", "1000"]).await;
-        (stdout(&output).lines().count() >= planted.len()).then_some(())
+        (stdout(&output).lines().count() > planted.len()).then_some(())
     })
     .await;
+    let spans = collector.spans(planted.len()).await.len();
+    assert!(spans > 0, "the collector takes spans");
     assert_clean_home(&planted, &gate.home());
-    for (what, text) in answers(&gate).await {
-        assert_eq!(found(&planted, &text), BTreeSet::new(), "{what}");
+    let mut answers = answers(&gate, &kept).await;
+    answers.push(("spans".to_owned(), collector.text().into_bytes()));
+    for (what, text) in &answers {
+        assert_eq!(found(&planted, text), BTreeSet::new(), "{what}");
     }
-    assert!(gate.log().contains("echo"), "the log has lines: {}", gate.log());
+    assert_words_are_found(&gate.home(), &answers);
     gate.end().await;
-    send_hooks(gate.dir.path(), &planted).await;
+    for planted in &planted {
+        send_hook(gate.dir.path(), &Seed::Secret(planted)).await;
+    }
     assert_clean_home(&planted, &gate.home());
     let output = run(gate.dir.path(), ["receipt", "verify"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
+
+/// Fails if a word was not kept: then its place shows nothing, whatever is planted there.
+fn assert_words_are_found(home: &Path, answers: &[(String, Vec<u8>)]) {
+    let files = files(home)
+        .into_iter()
+        .map(|file| (file.display().to_string(), std::fs::read(file).unwrap_or_default()));
+    let outputs: Vec<(String, String)> = files
+        .chain(answers.iter().cloned())
+        .map(|(what, text)| (what, String::from_utf8_lossy(&text).into_owned()))
+        .collect();
+    let has = |text: &str, what: &str| {
+        outputs.iter().any(|(name, output)| name.ends_with(what) && output.contains(text))
+    };
+    for place in Place::ALL {
+        assert!(has(&place.word(), ""), "{place:?}");
+    }
+    for (what, place) in [
+        ("the log", Place::UnknownTool),
+        ("events", Place::Reason),
+        ("ledger.db", Place::ArgumentName),
+        ("spans", Place::TraceState),
+        ("spans", Place::RequestId),
+        ("spans", Place::UnknownTool),
+        ("receipt export", Place::FrameIdentity),
+        ("activity export", Place::UnknownServer),
+        ("activity export --format csv", Place::WholeName),
+        ("upstream logs s -n 1000", Place::Stderr),
+    ] {
+        assert!(has(&place.word(), what), "{place:?} in {what}");
+    }
 }
 
 /// A step's command prints the secrets: later steps may use its output, but nothing keeps them.

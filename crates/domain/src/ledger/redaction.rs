@@ -290,7 +290,7 @@ impl Redactor {
         while let Some(Clue { number, start, end }) = self.clues.find(text, at) {
             let lead = &self.leads[number];
             if matches!(lead, Lead::Manifest) {
-                manifests.push(start..end);
+                manifests.extend(manifest::kind(text, start..end));
             }
             let found = self.examine(text, lead, start..end);
             at = match &found {
@@ -368,10 +368,10 @@ fn leads(keys: &Keys) -> impl Iterator<Item = (Cow<'_, str>, Lead)> {
     let okta = shapes::okta_clues().map(|word| (word.into(), Lead::Okta));
     let encoded = encoded::clues().map(|word| (word.into(), Lead::Encoded));
     let statements = statements::CLUES.iter().map(|word| ((*word).into(), Lead::Statement));
-    let manifests = manifest::CLUES.iter().map(|word| ((*word).into(), Lead::Manifest));
+    let manifest = std::iter::once((manifest::CLUE.into(), Lead::Manifest));
     let keys = keys.clues().map(|word| (word.into(), Lead::Key));
     let fixed = shapes.chain(credentials).chain(programs).chain(twilio).chain(okta);
-    fixed.chain(encoded).chain(statements).chain(manifests).chain(keys)
+    fixed.chain(encoded).chain(statements).chain(manifest).chain(keys)
 }
 
 /// Reports whether the built-in keys hide every value of this key.

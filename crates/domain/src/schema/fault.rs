@@ -141,6 +141,27 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_repeats_no_secret() {
+        let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let long = format!("{}{token}", "x-".repeat(40));
+        let schema = json!({"properties": {"password": {"minLength": 10}, "n": {"type": "integer"},
+            "list": {"items": {"type": "integer"}}}, "additionalProperties": false});
+        for (arguments, words) in [
+            (json!({"password": "hunter2"}), "10 characters, got \"[redacted]\""),
+            (json!({"n": token}), "n must be a whole number, got \"[redacted:github]\""),
+            (json!({"list": [{token: 1}]}), "got {\"[redacted:github]\":1}"),
+            (json!({token: 1}), "unknown parameter '[redacted:github]'"),
+            (json!({long.clone(): 1}), "x-[redacted:github]'"),
+            (json!({"n": "next"}), "got \"next\""),
+        ] {
+            let refusal = refusal(&schema, &arguments).to_json().to_string();
+            let shown = refusal.replace("\\\"", "\"");
+            assert!(shown.contains(words), "{arguments}: {shown}");
+            assert!(!refusal.contains("0123456789") && !refusal.contains("hunter2"), "{refusal}");
+        }
+    }
+
+    #[test]
     fn every_rule_has_plain_words() {
         for (rule, value, words) in [
             (json!({"type": "integer"}), json!("x"), "a must be a whole number, got \"x\""),

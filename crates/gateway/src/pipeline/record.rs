@@ -176,7 +176,11 @@ pub(super) async fn refusal(
     let mut started = statement::started(context, None, touches);
     started.kind = RecordKind::PolicyDecision;
     let outcome = CallOutcome::Refused(refusal);
-    let ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;
+    let mut ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;
+    let (given, name) = (call.tool.to_string(), snapshot.writable_name(call).to_string());
+    if let Some(message) = ended.error_message.as_mut().filter(|_| given != name) {
+        *message = message.replace(&given, &name);
+    }
     tell(context, &ended, span);
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
     let entry = entry.redacted(&snapshot.settings().redactor);

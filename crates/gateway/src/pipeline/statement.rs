@@ -1,5 +1,7 @@
 //! The start of a call as recorded: who requested what, for what purpose, and on which target.
 
+use std::borrow::Cow;
+
 use domain::catalog::Catalog;
 use domain::intent::{self, StatedIntent};
 use domain::ledger::redaction::{REDACTED, Redactor};
@@ -16,6 +18,9 @@ use super::record::RecordContext;
 
 /// The `_meta` key in which Claude Code sends the id of the tool use behind a call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
+
+/// Colons in the name of a tool at which it is examined.
+const COLONS_MAX: usize = 8;
 
 /// Characters of a session id that distinguish it from others of the same program.
 const SESSION_CHARS: usize = 8;
@@ -86,11 +91,13 @@ pub(super) fn name(redactor: &Redactor, catalog: &Catalog, call: &Call) -> ToolN
         None => redactor.text(&call.tool.server).into_owned(),
     };
     let name = ToolName { server, tool: redactor.text(&call.tool.tool).into_owned() };
-    if redactor.text(&call.tool.to_string()) == name.to_string() {
-        name
-    } else {
-        ToolName { tool: REDACTED.to_owned(), ..name }
-    }
+    let given = call.tool.to_string();
+    // What follows another colon may hide that the part before it is a secret.
+    let colons = given.match_indices(':').skip(1).take(COLONS_MAX);
+    let mut starts = colons.map(|(colon, _)| &given[..colon]);
+    let is_whole = redactor.text(&given) == name.to_string()
+        && starts.all(|start| matches!(redactor.text(start), Cow::Borrowed(_)));
+    if is_whole { name } else { ToolName { tool: REDACTED.to_owned(), ..name } }
 }
 
 /// Returns the class that a refused call would have had: the stricter of the declared class and the

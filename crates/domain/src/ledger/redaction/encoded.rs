@@ -79,8 +79,11 @@ pub(super) fn clues() -> impl Iterator<Item = String> {
 
 pub(super) fn find(text: &str, clue: Range<usize>) -> Option<Encoding> {
     let bytes = text.as_bytes();
-    // A run has one beginning, so that none is decoded twice.
-    if clue.start > 0 && is_digit(bytes[clue.start - 1]) {
+    // A run has one beginning, so that none is decoded twice. In a path each segment is one.
+    let before = clue.start.checked_sub(1).map(|before| bytes[before]);
+    let in_path = before == Some(b'/');
+    let is_digit = |byte: u8| is_digit(byte) && !(in_path && byte == b'/');
+    if before.is_some_and(is_digit) {
         return None;
     }
     let mut line = clue.start;

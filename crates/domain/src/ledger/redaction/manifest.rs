@@ -9,16 +9,8 @@ use super::{REDACTED, Span, marker};
 /// The kind of such a manifest.
 pub(super) const KIND: &str = "Secret";
 
-/// The ways to write the kind.
-pub(super) const CLUES: &[&str] = &[
-    "kind: secret",
-    "kind: \"secret\"",
-    "kind: 'secret'",
-    "\"kind\":\"secret\"",
-    "\"kind\": \"secret\"",
-    "\\\"kind\\\":\\\"secret\\\"",
-    "\\\"kind\\\": \\\"secret\\\"",
-];
+/// The member that names the kind.
+pub(super) const CLUE: &str = "kind";
 
 /// The members that hold the values.
 pub(super) const SECTIONS: &[&str] = &["data", "stringData"];
@@ -29,12 +21,21 @@ const FIRST: &str = "apiVersion";
 /// The distance from the kind within which values are searched for.
 const BESIDE_BYTES: usize = 16 * 1024;
 
+/// Returns where the kind that begins at a clue ends, if it is that of a Secret. Quotes may be
+/// escaped any number of times.
+pub(super) fn kind(text: &str, clue: Range<usize>) -> Option<Range<usize>> {
+    let quotes = ['"', '\'', '\\', ' ', '\t'];
+    let rest = text[clue.end..].trim_start_matches(quotes).strip_prefix(':')?;
+    let rest = rest.trim_start_matches(quotes).strip_prefix(KIND)?;
+    let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+    is_whole.then(|| clue.start..text.len() - rest.len())
+}
+
 /// Finds the values of the Secrets whose kinds are at these places.
 pub(super) fn values(text: &str, kinds: &[Range<usize>], spans: &mut Vec<Span>) {
     let mut searched = 0;
     for kind in kinds {
-        let follows = text.as_bytes().get(kind.end);
-        if follows.is_some_and(|byte| byte.is_ascii_alphanumeric()) || kind.start < searched {
+        if kind.start < searched {
             continue;
         }
         let from = floor(text, kind.start.saturating_sub(BESIDE_BYTES)).max(searched);
@@ -182,7 +183,7 @@ fn next_line(text: &str, from: usize, until: usize) -> Option<usize> {
 fn line_end(text: &str, at: usize, next: usize) -> usize {
     let line = &text[at..next];
     let line = line.strip_suffix("\\n").or(line.strip_suffix('\n')).unwrap_or(line);
-    at + line.trim_end_matches('\r').len()
+    at + line.trim_end_matches(['\r', '\\']).len()
 }
 
 fn blank_until(text: &str, from: usize, next: usize) -> bool {

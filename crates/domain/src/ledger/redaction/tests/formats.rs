@@ -42,6 +42,7 @@ const FORMATS: &[&str] = &[
     "x «dG9rZW4gWm9uZTEyMzQ1Njc4OTBhYmM=»",
     "Authorization=«dG9rZW4gWm9uZTEyMzQ1Njc4OTBhYmM»",
     "h: «QmVhcmVyIFpvbmUxMjM0NTY3ODkwYWJj»",
+    "prompt/«QmVhcmVyIFpvbmUxMjM0NTY3ODkwYWJj»/x",
     "«cGFzc3dvcmQ9aHVudGVyMg==»",
     "kind: Secret\nmetadata:\n  name: a\ndata:\n  blob: «aGVsbG8K»\n  b: \"«d29y»\"\ntype: Opaque",
     "apiVersion: v1\ndata:\n  blob: «aGVsbG8K»\nkind: Secret\n---\napiVersion: v1\ndata:\n  a: b",
@@ -51,6 +52,8 @@ const FORMATS: &[&str] = &[
     r#"{"apiVersion":"v1","kind":"Secret","data":{"a":"«aGVsbG8K»","b":"«eA»"},"c":{"d":"e"}}"#,
     r#"[{"apiVersion":"v1","data":{"a":"«aGVsbG8K»"},"kind":"Secret"},{"apiVersion":"v1","data":{"a":"b"}}]"#,
     r#"{\"kind\": \"Secret\", \"data\": {\"a\": \"«aGVsbG8K»\"}}"#,
+    r#"{\\\"kind\\\":\\\"Secret\\\",\\\"data\\\":{\\\"a\\\":\\\"«aGVsbG8K»\\\"}}"#,
+    r#""kind: Secret\\ndata:\\n  blob: «aGVsbG8K»\\n  c: «eHl6»\\n""#,
     "CREATE USER bob IDENTIFIED BY '«tiger»';",
     "create user 'bob'@'%' identified with mysql_native_password by \"«ti'ger»\"",
     "ALTER USER scott IDENTIFIED BY «tiger»",
@@ -257,7 +260,9 @@ fn private_keys_are_removed_line_by_line() {
 #[test]
 fn text_that_repeats_a_beginning_is_searched_in_time_that_grows_with_it() {
     // Hangs if a run, or what surrounds a kind, is read again from each of its clues.
-    for piece in ["Z2hwX", "kind: Secret\n", "kind: Secret data:\n a: ", "identified ", "$1$a"] {
+    for piece in
+        ["Z2hwX", "kind: Secret\n", "kind: Secret data:\n a: ", "/Z2hwX", "identified ", "$1$a"]
+    {
         BUILTIN.text(&piece.repeat(200_000 / piece.len()));
     }
 }
