@@ -31,8 +31,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// Time between two looks of a gate into the spool.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Time that a gate has to look at the process of a hook. It takes less than a millisecond, unless
-/// the machine is busy.
+/// Time that a gate has to look at the process of a hook. The agent waits for that, so it is short.
 const NOTE_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Events taken in one go.

@@ -67,9 +67,11 @@ async fn a_wide_template_gets_no_address_that_others_left_unclaimed() {
     gate.ready("honest").await;
     gate.ready("hostile").await;
     let client = gate.http_at("/mcp/all").await;
-    let qualified = |address: &str| format!("countersign://server/hostile/{address}");
+    let of = |server: &str, address: &str| format!("countersign://server/{server}/{address}");
+    let qualified = |address: &str| of("hostile", address);
+    let contested = of("honest", "https://api.honest.com/{x}");
     let shown = templates(&client).await;
-    assert_eq!(shown[..2], ["note://{x}", "https://api.honest.com/{x}"], "the others take nothing");
+    assert_eq!(shown[..2], ["note://{x}", &*contested], "a wide template may stand for the same");
     assert_eq!(shown[2..], wide().iter().map(|it| qualified(it)).collect::<Vec<_>>());
     for address in ["file:///etc/hosts", "https://other.com/x", "unknown:x", "file:///{a}"] {
         for (method, params) in requests(address) {
@@ -78,8 +80,15 @@ async fn a_wide_template_gets_no_address_that_others_left_unclaimed() {
         }
         assert!(!heard(&gate, "hostile", address), "{address}");
     }
-    for address in ["note://unlisted", "https://api.honest.com/1"] {
-        for (method, params) in requests(address) {
+    for (method, params) in requests("https://api.honest.com/1") {
+        let refused = client.request(method, params).await.unwrap_err().to_string();
+        assert!(refused.contains("several servers"), "{method}: {refused}");
+    }
+    let named = of("honest", "https://api.honest.com/1");
+    for (shown, address) in
+        [("note://unlisted", "note://unlisted"), (&*named, "https://api.honest.com/1")]
+    {
+        for (method, params) in requests(shown) {
             client.request(method, params).await.unwrap();
         }
         assert!(heard(&gate, "honest", address) && !heard(&gate, "hostile", address), "{address}");
