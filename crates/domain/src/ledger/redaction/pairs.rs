@@ -307,7 +307,18 @@ fn word_of_prose(key: &str) -> bool {
         .any(|word| key.eq_ignore_ascii_case(word))
 }
 
+/// Reports whether the value is a reference that brings a value of its own: `${NAME:-secret}`.
+fn has_default(value: &str) -> bool {
+    let inner = value.strip_prefix("${").and_then(|rest| rest.split_once('}'));
+    let default = inner
+        .and_then(|(inner, _)| [":-", ":=", ":+"].iter().find_map(|sign| inner.split_once(sign)));
+    default.is_some_and(|(_, default)| default.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
 fn harmless(value: &str, kind: ValueForm, prose: bool) -> bool {
+    if has_default(value) {
+        return false;
+    }
     if kind == ValueForm::Quoted {
         let within = |open, close| value.starts_with(open) && value.ends_with(close);
         return within("${", "}") || within("{{", "}}") || within("$(", ")") || variable(value);

@@ -339,6 +339,17 @@ fn ordinary_texts_near_the_new_rules_are_borrowed() {
 }
 
 #[test]
+fn a_reference_stays_and_its_default_does_not() {
+    for text in ["PASSWORD=${env:DB_2}", r#""API_KEY": "${secret:KEY-2}""#, "TOKEN=${T:-}"] {
+        assert_eq!(BUILTIN.text(text), text);
+    }
+    for text in ["PASSWORD=${DB:-hunter22}", r#""API_KEY": "${env:KEY:-hunter22}""#] {
+        let shown = BUILTIN.text(text);
+        assert!(!shown.contains("hunter22"), "{shown}");
+    }
+}
+
+#[test]
 fn clues_are_found_in_any_case_and_place() {
     let words = ["key", "://", "token", "to", "tokens"];
     for (text, from, found) in [
