@@ -304,7 +304,7 @@ async fn secrets_are_kept_only_where_the_operator_wants_them() {
 async fn no_secret_becomes_a_target() {
     const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlc2lnbg";
     const ANTHROPIC: &str = "sk-ant-api03-0123456789abcdef";
-    let gate = gate(json!({"redact": {"keys": ["bucket"]}})).await;
+    let gate = gate(json!({"redact": {"keys": ["resource"]}})).await;
     let client = gate.http().await;
     let hidden = json!("[redacted]");
     for (n, (args, secret, expected)) in [
@@ -321,8 +321,9 @@ async fn no_secret_becomes_a_target() {
         ),
         (json!({"database": "postgres://u:pw-hunter2@h/app", "table": "t"}), "hunter2", json!("t")),
         (json!({"path": "https://h/r?sig=hunter3"}), "sig=hunter3", json!("https://h/r")),
-        (json!({"object": JWT}), JWT, hidden.clone()),
-        (json!({"bucket": "hunter4"}), "hunter4", hidden),
+        (json!({"object": JWT}), JWT, hidden),
+        // The operator says that all values of this key are secrets, so none is a name.
+        (json!({"resource": "hunter4"}), "hunter4", json!(null)),
     ]
     .into_iter()
     .enumerate()
@@ -342,7 +343,7 @@ async fn no_secret_becomes_a_target() {
     }
     // A share with a user, and a whole document.
     for (tool, args, expected) in [
-        ("plain", json!({"path": "//user:pw@nas/share"}), json!("/nas/share")),
+        ("plain", json!({"path": "//user:pw@nas/share"}), json!("/[redacted]/share")),
         ("is_error", json!({"resource": "kind: Secret\ndata: {a: aHVudGVyMg==}"}), json!(null)),
     ] {
         client.two_key_call("read", &format!("s:{tool}"), args.clone()).await;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::ledger::redaction::{REDACTED, Redactor};
 
-/// What the names of a call's resources lack.
+/// The losses of the names of a call's resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NameLosses {
     /// A part of a name is hidden: it appears to be a secret.
@@ -75,16 +75,35 @@ impl Target {
     }
 }
 
-/// Returns a name without the segments that a secret touches, from the first to the last.
+/// Returns a name without the segments that a secret touches, from the first to the last, and those
+/// that are one on their own.
 fn hidden<'n>(name: &'n str, redactor: &Redactor) -> Cow<'n, str> {
-    let Cow::Owned(redacted) = redactor.text(name) else {
-        return Cow::Borrowed(name);
+    let name = match redactor.text(name) {
+        Cow::Owned(redacted) => Cow::Owned(without_difference(name, &redacted)),
+        Cow::Borrowed(_) => Cow::Borrowed(name),
     };
+    if !name.split('/').any(|segment| is_secret(segment, redactor)) {
+        return name;
+    }
+    let shown = |segment| if is_secret(segment, redactor) { REDACTED } else { segment };
+    Cow::Owned(name.split('/').map(shown).collect::<Vec<_>>().join("/"))
+}
+
+/// Reports whether a segment is a secret that the slash before it conceals: `token=…`, or the user
+/// and password of an address that was written as a path.
+fn is_secret(segment: &str, redactor: &Redactor) -> bool {
+    let is_changed = |text: &str| matches!(redactor.text(text), Cow::Owned(_));
+    segment.contains(['=', ':'])
+        && (is_changed(segment) || segment.contains('@') && is_changed(&format!("x://{segment}/")))
+}
+
+/// Returns a name without the segments in which its redacted form differs.
+fn without_difference(name: &str, redacted: &str) -> String {
     let same = |(one, other): &(u8, u8)| one == other;
     let start = name.bytes().zip(redacted.bytes()).take_while(same).count();
     let room = name.len().min(redacted.len()) - start;
     let end = name.bytes().rev().zip(redacted.bytes().rev()).take(room).take_while(same).count();
-    Cow::Owned(without_segments(name, start, name.len() - end))
+    without_segments(name, start, name.len() - end)
 }
 
 /// Replaces each segment that lies at least in part between two places.
