@@ -29,13 +29,14 @@ pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     std::io::stdin().take(EVENT_BYTES_MAX).read_to_string(&mut event).map_err(|error| {
         Failure::input(format!("cannot read the hook event from stdin: {error}"))
     })?;
-    let (home, redactor) = (Home::of(place)?, redactor(place));
-    home.hide_keys(redactor.known());
+    let (home, redactor) = (Home::of(place), redactor(place));
+    home.iter().for_each(|home| home.hide_keys(redactor.known()));
     let frame = hook::frame(&event, Timestamp::now(), &redactor, real_name)
         .map_err(|error| Failure::input(error.to_string()))?;
     let Some(frame) = frame else {
         return Ok(());
     };
+    let home = home?;
     home.prepare()?;
     Spool::of(&home)
         .append(&frame)
