@@ -133,6 +133,10 @@ pub struct NewServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub quarantined: Option<bool>,
+    /// Has no effect here: an added server always waits for its approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub untrusted: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub enabled_tools: Option<Vec<String>>,
