@@ -9,7 +9,7 @@ use testkit::wait::eventually;
 fn tools() -> Value {
     json!([
         {"name": "say", "description": "Says something. At length.", "annotations": {"readOnlyHint": true},
-         "inputSchema": {"type": "object", "properties": {"word": {"type": "string"}}}},
+         "inputSchema": {"type": "object", "properties": {"word": {"type": "string"}, "path": {"type": "string"}}}},
         {"name": "drop", "description": "\u{1b}[31mDrops\u{202e} it", "annotations": {"destructiveHint": true}},
         {"name": "broken", "x-do": "is_error"},
     ])

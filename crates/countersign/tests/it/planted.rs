@@ -323,8 +323,21 @@ fn assert_clean_home(planted: &[Planted], home: &Path) {
     for file in files(home).iter().filter(|file| !keys.iter().any(|key| file.ends_with(key))) {
         // A file may vanish: a journal is replaced.
         let text = std::fs::read(file).unwrap_or_default();
-        assert_eq!(found(planted, &text), BTreeSet::new(), "{}", file.display());
+        let leaked = found(planted, &text);
+        assert_eq!(leaked, BTreeSet::new(), "{}: {}", file.display(), around(planted, &text));
     }
+}
+
+/// Shows the text around the first secret, to tell which place kept it.
+fn around(planted: &[Planted], text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let ends = planted.iter().map(|planted| &planted.core[planted.core.len() - 12..]);
+    let places = ends.filter_map(|end| text.find(end));
+    let shown = |at: usize| {
+        let start = text.floor_char_boundary(at.saturating_sub(600));
+        text[start..text.floor_char_boundary(at + 100)].to_owned()
+    };
+    places.map(shown).next().unwrap_or_default()
 }
 
 /// One client's session with a view, over plain HTTP.
@@ -372,8 +385,8 @@ impl Session {
     }
 }
 
-/// The number of records that `plant_seed` causes.
-const RECORDS: usize = 14;
+/// The number of calls of `plant_seed` that the gate records, whatever is planted.
+const CALLS: usize = 8;
 
 /// Plants a text in every place.
 async fn plant_seed(gate: &Gate, seed: &Seed<'_>) {
@@ -530,8 +543,13 @@ async fn secrets_of_86_families_in_29_places_are_kept_nowhere() {
     for planted in &planted {
         plant_seed(&gate, &Seed::Secret(planted)).await;
     }
-    let count = RECORDS * (planted.len() + 1);
-    let kept = records_when(&gate.home(), |records| records.len() == count).await;
+    let seeds = planted.len() + 1;
+    let kept = records_when(&gate.home(), |records| {
+        let of = |source: &str| records.iter().filter(|it| it["source"] == source).count();
+        of("hook") == seeds && of("socket") == seeds
+    })
+    .await;
+    assert!(kept.len() >= (CALLS + 2) * seeds, "{} records of {seeds} seeds", kept.len());
     eventually(|| async {
         let output = gate.cli(&["upstream", "logs", "s", "-n", "1000"]).await;
         (stdout(&output).lines().count() > planted.len()).then_some(())

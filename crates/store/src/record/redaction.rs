@@ -227,7 +227,7 @@ mod tests {
         let (started, ended) = written(SECRET);
         let text = serde_json::to_string(&(&started, &ended)).unwrap();
         assert!(!text.contains("ghp_"), "{text}");
-        assert_eq!(text.matches("[redacted:github]").count(), 21, "{text}");
+        assert_eq!(text.matches("[redacted:github]").count(), 22, "{text}");
         assert_eq!(started.touches.main().map(Target::resource), Some("[redacted]"));
         assert_eq!(ended.touches.main().map(Target::resource), Some("/[redacted]/x"));
         assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_REDACTED));
@@ -237,7 +237,7 @@ mod tests {
     fn no_text_of_a_record_is_long_and_none_is_cut_within_a_secret() {
         let (started, ended) = written(&"ä".repeat(1024 * 1024));
         let text = serde_json::to_string(&(&started, &ended)).unwrap();
-        assert_eq!(text.matches('ä').count(), 20 * TEXT_BYTES_MAX / 2);
+        assert_eq!(text.matches('ä').count(), 21 * TEXT_BYTES_MAX / 2);
         let blank = " ".repeat(TEXT_BYTES_MAX - 10);
         let (started, _) = written(&format!("{blank}{SECRET}"));
         assert_eq!(started.tool, format!("{blank}[redacted:"));
