@@ -123,7 +123,7 @@ codes! {
     LedgerUnavailable "LEDGER_UNAVAILABLE" Gate check
         "the call could not be recorded; the message and `details.sent` say whether it was made"
     LedgerIncomplete "LEDGER_INCOMPLETE" Operator false
-        "`ledger.db` is missing, empty or older than the other files of the home; `countersign ledger check` says what is known"
+        "`ledger.db` is missing, empty or older than the other files of the home or than `ledger.anchor`; `countersign ledger check` says what is known"
     SecretsUnavailable "SECRETS_UNAVAILABLE" Operator true
         "the encrypted store of secrets, or the key to it, cannot be used; the message says why"
     SignInFailed "SIGN_IN_FAILED" Operator false

@@ -62,7 +62,7 @@ impl ConnectedClient {
     }
 }
 
-/// What a person asked for, and where.
+/// The request of a person, with the places that it concerns.
 struct Order<'a> {
     place: &'a Locations,
     home: &'a Home,

@@ -30,7 +30,7 @@ pub(super) struct RecordContext<'a> {
     pub(super) ctx: &'a CallContext,
     pub(super) snapshot: &'a Snapshot,
     pub(super) arguments: &'a CallArguments<'a>,
-    /// What the record must say about the names of its resources.
+    /// Remarks on the names of its resources, for the record.
     pub(super) warnings: &'a [String],
 }
 

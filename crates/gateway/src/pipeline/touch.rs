@@ -31,7 +31,7 @@ const KEY_BYTES_MAX: usize = 64;
 /// The resources of a call before their links are followed.
 pub(crate) struct NamedTouches {
     pub(crate) touches: Touches,
-    /// What the record must say about them.
+    /// Remarks on them, for the record.
     pub(crate) warnings: Vec<String>,
 }
 

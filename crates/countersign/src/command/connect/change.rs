@@ -141,7 +141,7 @@ pub(super) struct MadeChange {
     pub(super) kept: KeptSecrets,
 }
 
-/// What was stored for a change besides the file.
+/// The secrets that were stored for a change besides the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct KeptSecrets {
     #[serde(default)]

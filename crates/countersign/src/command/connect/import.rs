@@ -14,7 +14,7 @@ use super::preview::{are_hidden, is_hidden};
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ImportedServer {
     pub(super) entry: Map<String, Value>,
-    /// What the other program's entry refers to.
+    /// The references in the other program's entry.
     pub(super) references: BTreeSet<Reference>,
     /// Remarks on members that could not be taken over.
     pub(super) notes: Vec<String>,

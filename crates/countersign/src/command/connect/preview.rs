@@ -1,4 +1,4 @@
-//! What a person is shown of a change: references as they are written, secrets hidden. What would be
+//! Shows a person a change: references as they are written, secrets hidden. A text that would be
 //! hidden is not stored in the clear either.
 
 use std::sync::LazyLock;
