@@ -77,6 +77,19 @@ fn links_lead_to_files_and_headings() {
     assert_eq!(faults, ["x.md: docs/nowhere.md", "x.md: README.md#nowhere"]);
 }
 
+#[test]
+fn every_image_is_shown_by_a_document() {
+    let texts = pages("").into_iter().chain(pages("docs"));
+    let texts: String = texts.map(|page| fs::read_to_string(root().join(page)).unwrap()).collect();
+    let images = ["docs/images", "docs/images/page"].into_iter().flat_map(files);
+    let images = images
+        .filter(|file| file.extension().is_some())
+        .map(|file| file.strip_prefix("docs").unwrap().to_owned());
+    let unused: Vec<PathBuf> =
+        images.filter(|file| !texts.contains(file.to_str().unwrap())).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
 #[tokio::test]
 async fn examples_are_valid() {
     let configs = files("examples/config").into_iter().map(|file| (file, "// "));

@@ -1,7 +1,7 @@
 //! The page in a real browser: headless Chromium, driven by the scripts in `tests/page` as a person
 //! would, next to real clients of the gate. A script requests actions outside the browser from
-//! here, one line at a time. Pictures of every view are written to the folder `PAGE_SHOTS`; those in
-//! `docs/images/page` are of `long_every_view_of_a_busy_home_is_accessible`.
+//! here, one line at a time. `long_every_view_of_a_busy_home_is_accessible` writes pictures of every view
+//! to the folder `PAGE_SHOTS`; `docs/images/page` has those that the documents show.
 
 use std::path::Path;
 use std::process::Stdio;
