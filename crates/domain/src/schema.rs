@@ -6,14 +6,15 @@ mod cost;
 mod example;
 mod fault;
 mod pattern;
+mod validator;
 
 use receipt::json::{self, Object};
 use serde_json::Value;
-use validator::Validator;
 
 use crate::refusal::Refusal;
 use cost::{Graph, UnboundedCost};
 use fault::Advice;
+use validator::Validator;
 
 /// A longer schema is not compiled; real ones are far smaller.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;

@@ -17,8 +17,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("receipt", &[]),
     ("embed", &[]),
     ("plugin-sdk", &[]),
-    ("validator", &[]),
-    ("domain", &["receipt", "embed", "validator"]),
+    ("domain", &["receipt", "embed"]),
     ("workflow", &["domain"]),
     ("provider", &["mcp", "domain"]),
     ("store", &["domain", "receipt"]),
@@ -37,10 +36,10 @@ const LAYERS: [(&str, &[&str]); 15] = [
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 5] = ["receipt", "embed", "validator", "domain", "workflow"];
+const PURE: [&str; 4] = ["receipt", "embed", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
-const ALONE: [&str; 5] = ["mcp", "plugin-sdk", "receipt", "embed", "validator"];
+const ALONE: [&str; 4] = ["mcp", "plugin-sdk", "receipt", "embed"];
 
 /// Crates that wait, perform I/O or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [

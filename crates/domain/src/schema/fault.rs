@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
-use validator::{BrokenRule, CHOICES_MAX, Violation, list, shorten};
 
 use super::example;
+use super::validator::{BrokenRule, CHOICES_MAX, Violation, list, shorten};
 use crate::ledger::redaction::{self, BUILTIN};
 use crate::near;
 use crate::refusal::{self, Refusal};

@@ -3,10 +3,10 @@
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 
-use crate::{CHOICES_MAX, list, shorten};
+use super::{CHOICES_MAX, list, shorten};
 
 /// Returns a noun phrase for the rule that the value breaks.
-pub(crate) fn expected(error: &ValidationError<'_>) -> String {
+pub(super) fn expected(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Kind::Type { kind } => types(kind),
         Kind::Enum { options } => match options.as_array() {

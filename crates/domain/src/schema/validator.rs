@@ -1,8 +1,5 @@
 //! Checks arguments against the JSON Schema of a tool, and says in plain words which rules they
-//! break.
-//!
-//! The validators of `jsonschema` are generic: a crate that is compiled for speed makes its own copy
-//! of all of them. So only this crate, which is compiled for size, uses the library.
+//! break. No other module uses the library `jsonschema`.
 
 mod rule;
 
@@ -20,26 +17,26 @@ const PATTERN_STEPS_MAX: usize = 100_000;
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
 /// The most values or forms that one text lists.
-pub const CHOICES_MAX: usize = 20;
+pub(super) const CHOICES_MAX: usize = 20;
 
 /// Characters of a pattern, a choice or a name that a text repeats.
 const QUOTED_CHARS_MAX: usize = 100;
 
 /// A compiled schema. Remote references are never fetched.
-pub struct Validator(jsonschema::Validator);
+pub(super) struct Validator(jsonschema::Validator);
 
 /// One place where a value breaks its schema.
 #[derive(Debug)]
-pub struct Violation<'a> {
+pub(super) struct Violation<'a> {
     /// A JSON pointer to the place.
-    pub path: String,
+    pub(super) path: String,
     /// The place as in `a.b[0]`; empty for the value as a whole.
-    pub name: String,
-    pub rule: BrokenRule<'a>,
+    pub(super) name: String,
+    pub(super) rule: BrokenRule<'a>,
 }
 
 #[derive(Debug)]
-pub enum BrokenRule<'a> {
+pub(super) enum BrokenRule<'a> {
     /// The place has no value and needs one.
     Required,
     /// The object at the place has members that the schema does not allow.
@@ -53,7 +50,7 @@ pub enum BrokenRule<'a> {
 
 impl Validator {
     /// Compiles a schema, or returns the reason it cannot.
-    pub fn new(schema: &Value) -> Result<Validator, String> {
+    pub(super) fn new(schema: &Value) -> Result<Validator, String> {
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(PATTERN_STEPS_MAX)
             .size_limit(PATTERN_BYTES_MAX);
@@ -61,12 +58,12 @@ impl Validator {
         compiled.map(Validator).map_err(|error| error.to_string())
     }
 
-    pub fn is_valid(&self, value: &Value) -> bool {
+    pub(super) fn is_valid(&self, value: &Value) -> bool {
         self.0.is_valid(value)
     }
 
     /// Returns the first violations, at most `max`.
-    pub fn violations<'a>(&'a self, value: &'a Value, max: usize) -> Vec<Violation<'a>> {
+    pub(super) fn violations<'a>(&'a self, value: &'a Value, max: usize) -> Vec<Violation<'a>> {
         self.0.iter_errors(value).take(max).map(|error| Violation::of(&error)).collect()
     }
 }
@@ -110,7 +107,7 @@ fn member(object: &str, name: &str) -> String {
 }
 
 /// Joins the first items with commas, and shortens long ones.
-pub fn list(items: &[impl ToString]) -> String {
+pub(super) fn list(items: &[impl ToString]) -> String {
     let shown: Vec<String> =
         items.iter().take(CHOICES_MAX).map(|item| shorten(&item.to_string())).collect();
     let more = if items.len() > CHOICES_MAX { ", …" } else { "" };
@@ -118,7 +115,7 @@ pub fn list(items: &[impl ToString]) -> String {
 }
 
 /// Shortens a long text.
-pub fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
