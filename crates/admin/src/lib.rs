@@ -100,7 +100,7 @@ async fn admit(
     let caller = admin.gateway.entering(&visitor, request.headers()).await?;
     match caller.map(|caller| caller.role) {
         Some(Role::Admin) => {
-            query::check(&request)?;
+            query::check(&request, routes::query_parameters)?;
             Ok(next.run(request).await)
         }
         Some(Role::Agent) => Err(Refusal::new(
@@ -111,7 +111,7 @@ async fn admit(
         None => match door::admit(&admin.sessions, &request)? {
             Some(opened) => {
                 visitor.admit(&Caller::admin().token)?;
-                query::check(&request)?;
+                query::check(&request, routes::query_parameters)?;
                 Ok(opened.bound(next.run(request).await))
             }
             None => Err(Refusal::new(

@@ -1,31 +1,22 @@
 //! Refuses query parameters that a route's description does not name, on every route alike, and
 //! explains those that a handler cannot parse.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use axum::extract::{MatchedPath, Query, Request};
 use axum::http::Uri;
 use domain::{Code, Refusal, near};
 use serde_json::json;
 
-use crate::routes;
-
 /// The number of suggestions for an unknown parameter.
 const NEAR_MAX: usize = 1;
 
-type RouteParameters = HashMap<(&'static str, &'static str), Vec<String>>;
-
-/// The parameters of each route, by method and path.
-static KNOWN: LazyLock<RouteParameters> = LazyLock::new(|| {
-    routes::all()
-        .map(|route| ((route.method, route.path), (route.described)().into_queries()))
-        .collect()
-});
-
-pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
+/// Refuses a query that names a parameter unknown to the request's route. `known` returns the
+/// parameters of a route by its method and path.
+pub(crate) fn check(
+    request: &Request,
+    known: impl Fn(&str, &str) -> Option<&'static [String]>,
+) -> Result<(), Refusal> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let known = path.and_then(|path| KNOWN.get(&(request.method().as_str(), path)));
+    let known = path.and_then(|path| known(request.method().as_str(), path));
     let (Some(known), Some(_)) = (known, request.uri().query()) else { return Ok(()) };
     // A query that cannot be parsed is reported by the handler's own extractor.
     let given = Query::<Vec<(String, String)>>::try_from_uri(request.uri());

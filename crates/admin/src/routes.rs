@@ -1,6 +1,9 @@
 //! Every route of the API in one list: its handler, parameters, responses and refusals. Both the
 //! router and the OpenAPI document are built from it.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
@@ -423,4 +426,14 @@ routes! {
 /// Returns every route.
 pub fn all() -> impl Iterator<Item = &'static Route> {
     OPEN.iter().chain(ENTRY).chain(CLOSED)
+}
+
+/// Returns the parameters of a route's query.
+pub(crate) fn query_parameters(method: &str, path: &str) -> Option<&'static [String]> {
+    static KNOWN: LazyLock<HashMap<(&str, &str), Vec<String>>> = LazyLock::new(|| {
+        all()
+            .map(|route| ((route.method, route.path), (route.described)().into_queries()))
+            .collect()
+    });
+    KNOWN.get(&(method, path)).map(Vec::as_slice)
 }
