@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 pub(crate) use address::fits;
 pub use address::{AddressLookup, Addresses, qualified as qualified_address};
@@ -19,13 +18,10 @@ pub use offers::{ExposedOffers, PromptName, ResourcePage};
 pub use rewrite::{AddressForm, may_have_addresses, qualified, restored_arguments, with_string};
 
 use crate::policy::Obstacle;
-use crate::tool::{Tool, ToolName};
+use crate::tool::{HASH_DIGITS, Tool, ToolName, short_hash};
 
 /// The longest tool name that clients accept, in characters of `[A-Za-z0-9_-]`.
 pub const NAME_CHARS_MAX: usize = 64;
-
-/// Hex digits that distinguish two shortened names.
-const HASH_DIGITS: usize = 8;
 
 /// The naming of a server's tools in the view over all servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,12 +112,6 @@ pub(crate) fn hashed_name(server: &str, tool: &str) -> String {
         .take(NAME_CHARS_MAX - HASH_DIGITS - 1)
         .collect();
     format!("{plain}_{hash}")
-}
-
-/// Returns digits that distinguish texts well enough for a name.
-pub(crate) fn short_hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_plain(character: char) -> bool {

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
-use crate::exposed::short_hash;
 use crate::refusal::Refusal;
 use crate::schema::{Outline, Schema};
 
@@ -22,6 +22,9 @@ const SAFE_NAME_BYTES_MAX: usize = 64;
 
 /// The longest name that a caller may give for a tool, with its server's name.
 pub const FULL_NAME_BYTES_MAX: usize = 1024;
+
+/// Hex digits that distinguish two shortened names.
+pub(crate) const HASH_DIGITS: usize = 8;
 
 /// The largest definition of a tool, a prompt or a template; the largest in use have some 20 KB.
 /// Instructions count as one.
@@ -393,6 +396,12 @@ fn read_hints(annotations: &RawValue) -> Hints {
 fn position(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
+}
+
+/// Returns digits that distinguish texts well enough for a name.
+pub(crate) fn short_hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
