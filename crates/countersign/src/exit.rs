@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue};
 use domain::trust::visible;
 use serde_json::{Value, json};
 
-use crate::output;
+use crate::json::compact;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -90,7 +90,7 @@ impl Failure {
         let _ = match form {
             _ if self.message.is_empty() => Ok(()),
             ErrorForm::Text => writeln!(stderr, "countersign: {}", visible(&self.message)),
-            ErrorForm::Json => writeln!(stderr, "{}", output::compact(&self.as_json())),
+            ErrorForm::Json => writeln!(stderr, "{}", compact(&self.as_json())),
         };
         ExitCode::from(self.status)
     }

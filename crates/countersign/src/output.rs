@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::cli::Format;
 use crate::exit::Failure;
+use crate::json::{escaped, indented, pretty};
 pub(crate) use crate::output::table::table;
 
 /// Prints a value as JSON or YAML, or as the table that `table` makes of it.
@@ -74,43 +75,6 @@ pub(crate) fn unexpected_response(error: &serde_json::Error) -> String {
         "cannot parse the gate's response: {}; does the gate run another version?",
         domain::json::explain(error)
     )
-}
-
-/// Formats JSON for people and programs; characters that a terminal would obey are escaped, which
-/// keeps the meaning.
-pub(crate) fn pretty(value: &impl Serialize) -> String {
-    escaped_json(&indented(value))
-}
-
-fn indented(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
-}
-
-/// Formats JSON the same way, in one line.
-pub(crate) fn compact(value: &Value) -> String {
-    escaped_json(&value.to_string())
-}
-
-/// Escapes hidden characters. In JSON they occur only within strings, where an escape means the
-/// same.
-pub(crate) fn escaped_json(json: &str) -> String {
-    escaped(json, |character| {
-        let mut units = [0; 2];
-        let units = character.encode_utf16(&mut units).iter();
-        units.map(|unit| format!("\\u{unit:04x}")).collect()
-    })
-}
-
-fn escaped(json: &str, escape: impl Fn(char) -> String) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if is_hidden(character) {
-            text.push_str(&escape(character));
-        } else {
-            text.push(character);
-        }
-    }
-    text
 }
 
 /// Prints one or more lines on stdout. A closed stdout is not an error.

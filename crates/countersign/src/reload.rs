@@ -2,7 +2,6 @@
 //! old configuration stays, and the fault is logged and shown in the status. A bad file in the
 //! folder has no effect at all.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{self, Servers};
 use crate::cli::Locations;
 use crate::exit::Failure;
+use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::home::Home;
 use crate::logging;
 use crate::source::{self, OwnConfig, Source, found};
@@ -45,16 +45,6 @@ pub(crate) struct Reload {
 pub(crate) struct Version {
     own: Option<Fingerprint>,
     folder: Option<Fingerprint>,
-}
-
-/// Metadata that distinguishes versions of a file without reading it.
-#[derive(PartialEq, Eq)]
-pub(crate) struct Fingerprint {
-    modified: (i64, i64),
-    /// The change time, which also shows that a file became readable.
-    changed: (i64, i64),
-    size: u64,
-    inode: u64,
 }
 
 impl Reload {
@@ -156,14 +146,4 @@ pub(crate) fn version(place: &Locations) -> Version {
         own: source::path(place).and_then(|path| fingerprint(&path)),
         folder: source::folder_path(place).and_then(|path| fingerprint(&path)),
     }
-}
-
-pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some(Fingerprint {
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-        size: metadata.size(),
-        inode: metadata.ino(),
-    })
 }

@@ -139,7 +139,7 @@ fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
 
 /// Formats foreign text without characters that control a terminal or are invisible.
 fn shown(value: &Value) -> String {
-    trust::visible(&output::compact(value)).into_owned()
+    trust::visible(&crate::json::compact(value)).into_owned()
 }
 
 /// Returns the path in the form that the store keeps.

@@ -99,7 +99,7 @@ fn show(receipt: &str, raw: bool) -> Result<(), Failure> {
     let value: Value = serde_json::from_str(receipt).map_err(|error| {
         Failure::system(format!("receipt is not valid JSON: {}", json::explain(&error)))
     })?;
-    output::line(&output::pretty(&value))
+    output::line(&crate::json::pretty(&value))
 }
 
 /// Returns the file to write; in a folder, it is named after its content.

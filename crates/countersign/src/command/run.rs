@@ -320,7 +320,7 @@ fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), F
     match format {
         // The lines of jsonl were printed as things happened.
         RunFormat::Quiet | RunFormat::Jsonl => Ok(()),
-        RunFormat::Json => output::line(&output::pretty(&EndedRun {
+        RunFormat::Json => output::line(&crate::json::pretty(&EndedRun {
             id: &ran.id,
             workflow: &workflow.name,
             status: ran.finish.ending.name(),

@@ -20,7 +20,7 @@ pub(crate) async fn run(place: &Locations, args: &Validate) -> Result<(), Failur
         () = told.received() => return Err(cancelled()),
     };
     match args.format {
-        ValidateFormat::Json => output::line(&output::pretty(&read.json()))?,
+        ValidateFormat::Json => output::line(&crate::json::pretty(&read.json()))?,
         ValidateFormat::Text => {
             let file = args.file.display();
             let errors = read.errors.iter().map(|fault| ("error", fault));

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::reload::{Fingerprint, fingerprint};
+use crate::fingerprint::{Fingerprint, fingerprint};
 
 /// The interval between checks of the files.
 const INTERVAL: Duration = Duration::from_secs(1);

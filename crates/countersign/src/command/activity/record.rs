@@ -4,8 +4,9 @@ use admin::view::{ActivityRecord, CallMetadata, CallingAgent, TouchedResource};
 use jiff::Zoned;
 use serde_json::Value;
 
+use crate::json::pretty;
 use crate::output::status::{spoken, with_code};
-use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, pretty, table};
+use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, table};
 
 /// The style of record lines.
 pub(super) struct RecordStyle {

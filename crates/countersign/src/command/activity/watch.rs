@@ -9,7 +9,8 @@ use crate::command::following::{self, EventPrinter, columns};
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{self, compact};
+use crate::json::compact;
+use crate::output;
 use crate::serve::StopSignal;
 
 const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];

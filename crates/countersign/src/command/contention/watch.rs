@@ -8,7 +8,8 @@ use crate::cli::{Contention, Format, Locations};
 use crate::command::following::{self, EventPrinter, columns};
 use crate::control::Control;
 use crate::exit::Failure;
-use crate::output::{self, compact, local_time, milliseconds, note};
+use crate::json::compact;
+use crate::output::{self, local_time, milliseconds, note};
 use crate::serve::StopSignal;
 
 const WIDTHS: [usize; 6] = [8, 28, 24, 24, 8, 0];

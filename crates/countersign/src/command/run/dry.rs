@@ -46,7 +46,7 @@ pub(super) async fn show(
     match format {
         RunFormat::Quiet => Ok(()),
         RunFormat::Json | RunFormat::Jsonl => {
-            output::line(&output::pretty(&Plan { workflow: &workflow.name, steps: &steps }))
+            output::line(&crate::json::pretty(&Plan { workflow: &workflow.name, steps: &steps }))
         }
         RunFormat::Text => {
             let texts = steps.iter().map(|step| PlannedStep::deserialize(step).map(words));

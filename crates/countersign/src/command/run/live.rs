@@ -308,7 +308,7 @@ impl Screen {
 
 /// Formats a moment for programs; characters that a terminal would obey are escaped.
 pub(crate) fn json_line(moment: &Moment) -> String {
-    output::escaped_json(&serde_json::to_string(moment).unwrap_or_default())
+    crate::json::escaped_json(&serde_json::to_string(moment).unwrap_or_default())
 }
 
 fn write_line(line: &str) {
