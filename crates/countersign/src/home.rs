@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use domain::credential::Credential;
-use domain::ledger::redaction::KnownSecrets;
+use redact::Credential;
+use redact::KnownSecrets;
 
 use crate::cli::Locations;
 use crate::exit::Failure;

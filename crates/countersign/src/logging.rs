@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use domain::ledger::redaction::Redactor;
+use redact::Redactor;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, LogFormat, RunFormat};

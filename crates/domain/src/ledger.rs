@@ -5,7 +5,6 @@ pub mod contention;
 pub mod frame;
 pub mod hook;
 pub mod lineage;
-pub mod redaction;
 pub mod sighting;
 pub mod target;
 pub mod taxonomy;

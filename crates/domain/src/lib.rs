@@ -7,7 +7,6 @@ pub mod catalog;
 mod choice;
 pub mod code;
 pub mod config;
-pub mod credential;
 pub mod document;
 pub mod duration;
 pub mod exposed;

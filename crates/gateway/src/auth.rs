@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::caller::{Profile, Role, Scope, TokenId};
-use domain::credential::Credential;
 use domain::{Caller, Code, Refusal};
 use jiff::Timestamp;
+use redact::Credential;
 use sha2::{Digest, Sha256};
 use store::state::TokenRecord;
 use tokio::sync::watch;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::config::{ConfigTemplate, MissingValue};
-use domain::ledger::redaction::{self, KnownSecrets};
 use domain::upstream::UpstreamFailure;
+use redact::KnownSecrets;
 use store::vault::{Secret, Space, Vault};
 use tokio::sync::oneshot;
 
@@ -45,7 +45,7 @@ impl SecretSupply {
         let credential = scheme.map_or(value, |(_, credential)| credential);
         let is_word = credential.len() < LONG_BYTES_MIN
             && !credential.bytes().any(|byte| byte.is_ascii_digit());
-        if redaction::hides(name, &value.into()) && !is_word {
+        if redact::hides(name, &value.into()) && !is_word {
             self.known.add(credential);
         }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use domain::caller::Profile;
 use domain::config::{Config, Payloads};
-use domain::ledger::redaction::{KnownSecrets, Redactor};
 use domain::policy::Strictness;
+use redact::{KnownSecrets, Redactor};
 
 #[derive(Clone)]
 pub struct GateSettings {

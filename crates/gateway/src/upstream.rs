@@ -20,7 +20,6 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::Caller;
 use domain::catalog::Listing;
-use domain::ledger::redaction::LineRedaction;
 use domain::method::Method;
 use domain::upstream::UpstreamState;
 use futures_util::FutureExt;
@@ -33,6 +32,7 @@ use mcp::peer::Ask;
 use provider::{
     Call, CallContext, ProviderError, Reply, Surface, ToolProvider, TraceContext, Tracer,
 };
+use redact::LineRedaction;
 use store::Store;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;

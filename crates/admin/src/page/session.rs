@@ -5,9 +5,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::Refusal;
-use domain::credential::Credential;
 use gateway::auth::{digest, secret};
 use jiff::{SignedDuration, Timestamp};
+use redact::Credential;
 use tokio_util::sync::CancellationToken;
 
 use super::address::GateAddress;

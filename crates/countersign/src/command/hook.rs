@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use domain::ledger::hook::{self, RealName};
-use domain::ledger::redaction::Redactor;
 use domain::ledger::target::Target;
 use gateway::links;
 use jiff::Timestamp;
+use redact::Redactor;
 
 use crate::cli::Locations;
 use crate::exit::Failure;

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use domain::ledger::redaction::Redactor;
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt,
     TraceFlags, TraceId, TraceState, Tracer as _,
@@ -11,6 +10,7 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue, Value as OtelValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span as SdkSpan};
 use provider::{Span, SpanKind, TraceContext, Tracer, Value};
+use redact::Redactor;
 
 use crate::logging;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use domain::ledger::redaction::Redactor;
+use redact::Redactor;
 
 /// The share of words that may be lost: 0.1 %.
 const LOST_PER_MILLION_MAX: usize = 1000;

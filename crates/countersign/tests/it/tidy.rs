@@ -14,34 +14,35 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("mcp", &[]),
     ("receipt", &[]),
     ("embed", &[]),
     ("plugin-sdk", &[]),
-    ("domain", &["receipt", "embed"]),
+    ("redact", &[]),
+    ("domain", &["receipt", "redact", "embed"]),
     ("workflow", &["domain"]),
     ("provider", &["mcp", "domain"]),
-    ("store", &["domain", "receipt"]),
+    ("store", &["domain", "receipt", "redact"]),
     ("tools", &["mcp", "domain", "provider", "plugin-sdk"]),
     ("runner", &["mcp", "domain", "workflow", "provider", "store", "tools"]),
-    ("gateway", &["mcp", "domain", "receipt", "embed", "provider", "store"]),
-    ("admin", &["mcp", "domain", "receipt", "provider", "store", "gateway"]),
+    ("gateway", &["mcp", "domain", "receipt", "redact", "embed", "provider", "store"]),
+    ("admin", &["mcp", "domain", "receipt", "redact", "provider", "store", "gateway"]),
     ("testkit", &["mcp"]),
     (
         "countersign",
         &[
-            "mcp", "domain", "receipt", "workflow", "provider", "store", "tools", "runner",
-            "gateway", "admin",
+            "mcp", "domain", "receipt", "redact", "workflow", "provider", "store", "tools",
+            "runner", "gateway", "admin",
         ],
     ),
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 4] = ["receipt", "embed", "domain", "workflow"];
+const PURE: [&str; 5] = ["receipt", "redact", "embed", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
-const ALONE: [&str; 4] = ["mcp", "plugin-sdk", "receipt", "embed"];
+const ALONE: [&str; 5] = ["mcp", "plugin-sdk", "receipt", "redact", "embed"];
 
 /// Crates that wait, perform I/O or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value as Json;
 
 use super::template::ConfigTemplate;
-use crate::ledger::redaction::BUILTIN;
+use redact::BUILTIN;
 
 const HIDDEN: &str = "…";
 

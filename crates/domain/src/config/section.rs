@@ -3,8 +3,8 @@
 use super::server::ServerOrigin;
 use super::template::ConfigTemplate;
 use crate::choice;
-use crate::ledger::redaction::Redactor;
 use crate::tool::ToolName;
+use redact::Redactor;
 
 /// A subset of the servers and tools, served at `/mcp/p/<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]

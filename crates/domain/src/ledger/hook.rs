@@ -7,9 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::frame::{Decision, FRAME_BYTES_MAX, IDENTITY_BYTES_MAX, TOOL_BYTES_MAX, VERSION};
-use super::redaction::Redactor;
 use super::target::{self, Target};
 use receipt::json::{self, Object};
+use redact::Redactor;
 
 pub const CHANNEL: &str = "claude-code";
 const CAPTURE_METHOD: &str = "hook";

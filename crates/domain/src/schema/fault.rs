@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::example;
 use super::validator::{BrokenRule, CHOICES_MAX, Violation, list, shorten};
-use crate::ledger::redaction::{self, BUILTIN};
 use crate::near;
 use crate::refusal::{self, Refusal};
+use redact::BUILTIN;
 
 /// Faults reported at once, so that a hopeless call does not get a page of them.
 pub(super) const FAULTS_MAX: usize = 5;
@@ -119,8 +119,8 @@ impl Fault {
 /// and the words around the value do not show that its key names a secret.
 fn harmless(path: &str, mut value: Value) -> Value {
     let key = path.rsplit('/').find(|key| !key.bytes().all(|byte| byte.is_ascii_digit()));
-    if key.is_some_and(|key| redaction::hides(key, &value)) {
-        return redaction::REDACTED.into();
+    if key.is_some_and(|key| redact::hides(key, &value)) {
+        return redact::REDACTED.into();
     }
     BUILTIN.value(&mut value);
     value

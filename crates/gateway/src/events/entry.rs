@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use domain::ledger::frame::{Decision, EventFrame, Identity};
 use domain::ledger::hook;
-use domain::ledger::redaction::{REDACTED, Redactor};
 use domain::ledger::target::Touches;
 use domain::ledger::taxonomy;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
+use redact::{REDACTED, Redactor};
 use store::{
     CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, RecordAgent,
     RecordKind, RecordStatus,

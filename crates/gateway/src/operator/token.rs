@@ -2,9 +2,9 @@
 
 use domain::caller::{Scope, TokenId};
 use domain::config::ServerOrigin;
-use domain::credential::Credential;
 use domain::{Code, Refusal, config, near};
 use jiff::{SignedDuration, Timestamp};
+use redact::Credential;
 use serde_json::json;
 use store::state::TokenRecord;
 

@@ -5,10 +5,10 @@ use std::fmt;
 
 use domain::config::Payloads;
 use domain::json::{self, Object};
-use domain::ledger::redaction::Redactor;
 use mcp::task;
 use receipt::Hash;
 use receipt::canonical::{CANONICAL_BYTES_MAX, Digest};
+use redact::Redactor;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -174,7 +174,7 @@ fn cut_at(text: &str, bytes_max: usize) -> (&str, bool) {
 
 #[cfg(test)]
 mod tests {
-    use domain::credential::Credential;
+    use redact::Credential;
 
     use super::*;
 

@@ -7,7 +7,6 @@ mod tests;
 use std::collections::BTreeSet;
 
 use domain::catalog::ToolPlan;
-use domain::ledger::redaction::Redactor;
 use domain::ledger::target::{
     self, Access, CallPlace, PlanStep, PlannedTargets, SecretTexts, TOUCHED_MAX, Target,
     TargetBasis, TargetPlan, Touched, Touches,
@@ -15,6 +14,7 @@ use domain::ledger::target::{
 use domain::method::{Method, SubjectItem};
 use domain::tool::{Class, Source};
 use provider::{Call, CallContext, CallOutcome, Declared, Reply};
+use redact::Redactor;
 use serde_json::{Map, Value};
 use store::record::{TARGET_OMITTED, TARGETS_OMITTED};
 

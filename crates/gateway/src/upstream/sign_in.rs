@@ -539,7 +539,7 @@ pub(crate) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
 
 #[cfg(test)]
 mod tests {
-    use domain::ledger::redaction::KnownSecrets;
+    use redact::KnownSecrets;
     use store::vault::Vault;
 
     use super::*;

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use domain::ledger::redaction::Redactor;
 use domain::ledger::target::{NameLosses, TargetBasis, Touches};
+use redact::Redactor;
 
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 use crate::limits::{TEXT_BYTES_MAX, WARNINGS_MAX};

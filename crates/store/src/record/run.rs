@@ -1,7 +1,7 @@
 //! A run of a workflow and its steps, as stored. The store does not interpret workflows.
 
-use domain::ledger::redaction::Redactor;
 use jiff::Timestamp;
+use redact::Redactor;
 use serde_json::Value;
 
 use crate::limits::OUTCOME_BYTES_MAX;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use domain::ledger::redaction::Redactor;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
+use redact::Redactor;
 use serde_json::json;
 use store::read::{LedgerChange, Page, RunFilter};
 use store::run::{

@@ -4,8 +4,8 @@
 use std::sync::LazyLock;
 
 use domain::config::is_secret;
-use domain::ledger::redaction::{REDACTED, Redactor};
 use domain::trust::{DifferenceLine, LineChange};
+use redact::{REDACTED, Redactor};
 use serde_json::{Value, json};
 
 use super::change::FileChange;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::Config;
-use domain::ledger::redaction::REDACTED;
+use redact::REDACTED;
 use runner::agent::{self, InstalledAgent, Launch, Person, Provider, Search, Symlink, prepare};
 use runner::openai::ModelSettings;
 use runner::step::{self, StepFolders};

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::ledger::redaction::Redactor;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mcp::task;
+use redact::Redactor;
 use runner::agent::AgentEvent;
 use runner::surroundings::{SessionList, Watch};
 use store::run::{RunEnd, RunRecord, RunSource, StateOutcome, StepRecord, StepText};

@@ -13,7 +13,7 @@ use super::report::Report;
 use super::table::{Section, entries, set};
 use super::{scalar, transport};
 use crate::document::{Content, Member, Node, ScalarKind};
-use crate::ledger::redaction::Redactor;
+use redact::Redactor;
 
 const SHA256_HEX_CHARS: usize = 64;
 

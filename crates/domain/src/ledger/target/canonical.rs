@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::{CallPlace, Target, clean, is_break, of_file, tidy, uri};
-use crate::ledger::redaction::{REDACTED, is_secret_key};
+use redact::{REDACTED, is_secret_key};
 
 /// The system of addresses, whichever tool reaches them.
 pub(super) const WEB: &str = "web";

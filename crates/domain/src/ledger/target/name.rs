@@ -13,7 +13,7 @@ use super::{
     FILESYSTEM, RESOURCE_BYTES_MAX, SYSTEM_BYTES_MAX, Target, TargetBasis, Touched, Touches,
     is_break,
 };
-use crate::ledger::redaction::{REDACTED, Redactor};
+use redact::{REDACTED, Redactor};
 
 /// The losses of the names of a call's resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

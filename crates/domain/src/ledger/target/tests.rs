@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::ledger::redaction::Redactor;
 use receipt::json::Object;
+use redact::Redactor;
 
 fn resource(arguments: &str) -> Option<String> {
     let arguments = Object::parse(arguments).unwrap().unwrap();

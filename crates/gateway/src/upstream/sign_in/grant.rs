@@ -2,9 +2,9 @@
 //! renew them. It is stored in the vault as JSON.
 
 use axum::http::HeaderValue;
-use domain::ledger::redaction::KnownSecrets;
 use jiff::Timestamp;
 use mcp::authorization::{ClientAuth, ClientIdentity, IssuedTokens, SecretText};
+use redact::KnownSecrets;
 use serde::{Deserialize, Serialize};
 use store::vault::{NameLock, Secret, Space, Vault};
 

@@ -4,7 +4,7 @@ use super::super::canonical::singular;
 use super::super::words::{self, has, words};
 use super::scope;
 use super::tool::ToolWords;
-use crate::ledger::redaction::is_secret_key;
+use redact::is_secret_key;
 
 /// The end of a move or copy at which a thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::words::{self, words};
 use super::super::{CallPlace, PlannedTargets, RESOURCE_BYTES_MAX, ToolShape};
 use super::*;
-use crate::ledger::redaction::Redactor;
+use redact::Redactor;
 
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 

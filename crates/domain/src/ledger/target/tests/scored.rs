@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::{CallPlace, PlannedTargets, Target, TargetPlan, ToolShape, of_builtin};
-use crate::ledger::redaction::Redactor;
 use judge::{Gold, Verdict};
+use redact::Redactor;
 
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 

@@ -4,6 +4,7 @@
 
 mod clues;
 mod commands;
+mod credential;
 mod encoded;
 mod keys;
 mod known;
@@ -25,17 +26,17 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use crate::credential::Credential;
 use clues::{Clue, Clues};
 use commands::Program;
 use encoded::Encoding;
 use keys::{KeyKind, Keys};
 use shapes::Shape;
 
+pub use credential::Credential;
 pub use known::KnownSecrets;
 
 /// Knows the built-in keys and shapes only.
-pub(crate) static BUILTIN: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
+pub static BUILTIN: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
 /// Replaces a secret; shapes with a name are written as `[redacted:name]`.
 pub const REDACTED: &str = "[redacted]";
@@ -375,7 +376,7 @@ fn leads(keys: &Keys) -> impl Iterator<Item = (Cow<'_, str>, Lead)> {
 }
 
 /// Reports whether the built-in keys hide every value of this key.
-pub(crate) fn is_secret_key(key: &str) -> bool {
+pub fn is_secret_key(key: &str) -> bool {
     keys::builtin_kind(key) == Some(KeyKind::Secret)
 }
 

@@ -9,7 +9,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::shapes::run_end;
-use crate::credential::Credential;
+use crate::Credential;
 
 /// Text that begins with one of these is a credential, or begins with one.
 const BEGINNINGS: &[&str] = &[

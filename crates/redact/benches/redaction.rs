@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use domain::ledger::redaction::Redactor;
+use redact::Redactor;
 
 const PROSE: &str = "The upstream answered in 312 ms with 42 rows; the second page starts at row 43. \
     See https://example.com/docs/paging for how a token counts against the basic limit. ";
@@ -28,7 +28,7 @@ fn large(criterion: &mut Criterion) {
     let rows = rows.repeat((64 << 10) / rows.len() + 1);
     let mut value: serde_json::Value =
         serde_json::from_str(&format!("[{}1]", &rows)).expect("rows are JSON");
-    let code = include_str!("../src/policy.rs");
+    let code = include_str!("../src/lib.rs");
     let code = code.repeat((64 << 10) / code.len() + 1);
     let image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA";
     let image = image.repeat((64 << 10) / image.len() + 1);

@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::randomness::looks_random;
 use super::{REDACTED, Span, marker};
-use crate::credential::Credential;
+use crate::Credential;
 pub(super) use table::CLUES;
 
 /// The longest run searched for an authority; longer ones are not URLs in practice.

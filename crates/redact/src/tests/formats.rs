@@ -2,7 +2,7 @@
 //! lines near all rules.
 
 use super::*;
-use crate::credential::Credential;
+use crate::Credential;
 
 /// Redacts text, twice with the same result.
 fn redacted(text: &str) -> String {
