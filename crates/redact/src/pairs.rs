@@ -72,6 +72,13 @@ pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> 
         ValueForm::Line => until(text, place.start, |c| matches!(c, '\n' | '\r' | '"' | '\'')),
         ValueForm::Tight | ValueForm::Loose => plain(text, place.start),
     };
+    let span = match place.kind {
+        ValueForm::Tight | ValueForm::Loose if !kind.hides(&text[span.clone()]) => {
+            let token = token(&text[span.clone()]);
+            if kind.hides(token) { span.start..span.start + token.len() } else { span }
+        }
+        _ => span,
+    };
     let value = &text[span.clone()];
     let is_secret = match (kind, place.kind) {
         (KeyKind::Secret, ValueForm::Tight) => !ordinary::is_literal(value),
@@ -135,6 +142,8 @@ fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
     let sign = blanks(bytes, after_key);
     let (sign_end, tight) = match (byte(sign), byte(sign + 1)) {
         (Some(b'='), Some(b'=' | b'~')) | (Some(b':'), Some(b':')) => return None,
+        // The name of a secret, without a value.
+        (Some(b':'), _) if is_reference(&text[..name.start], &text[name.start..]) => return None,
         // An identifier of a public key: `did:key:…`.
         (Some(b':'), _) if text[..name.start].ends_with("did:") => return None,
         (Some(b'='), Some(b'>')) | (Some(b':'), Some(b'=')) => (sign + 2, false),
@@ -272,6 +281,12 @@ fn plain(text: &str, start: usize) -> Range<usize> {
     start..until(text, start + skip, ends).end.max(start + skip)
 }
 
+/// Returns the token at the start of a value, to which something else may be joined: `<token>#2`.
+fn token(value: &str) -> &str {
+    let joins = |c: char| !(c.is_ascii_alphanumeric() || "+/_-.~%=".contains(c));
+    &value[..value.find(joins).unwrap_or(value.len())]
+}
+
 /// Reports whether an unquoted value is code: a type, or a name that itself names a secret, as in
 /// `password=args.password`.
 fn refers(value: &str, kind: ValueForm, keys: &Keys) -> bool {
@@ -307,12 +322,20 @@ fn word_of_prose(key: &str) -> bool {
         .any(|word| key.eq_ignore_ascii_case(word))
 }
 
-/// Reports whether the value is a reference that brings a value of its own: `${NAME:-secret}`.
+/// Reports whether the value is a reference that brings a value of its own: `${NAME:-secret}`. An
+/// unquoted value ends before the brace.
 fn has_default(value: &str) -> bool {
-    let inner = value.strip_prefix("${").and_then(|rest| rest.split_once('}'));
-    let default = inner
-        .and_then(|(inner, _)| [":-", ":=", ":+"].iter().find_map(|sign| inner.split_once(sign)));
+    let Some(rest) = value.strip_prefix("${") else { return false };
+    let inner = rest.split_once('}').map_or(rest, |(inner, _)| inner);
+    let default = [":-", ":=", ":+"].iter().find_map(|sign| inner.split_once(sign));
     default.is_some_and(|(_, default)| default.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+/// Reports whether the text continues as the reference `${secret:NAME}`.
+fn is_reference(before: &str, text: &str) -> bool {
+    let name = before.ends_with("${").then(|| text.strip_prefix("secret:")).flatten();
+    let name = name.and_then(|rest| rest.split_once('}')).map_or("", |(name, _)| name);
+    !name.is_empty() && name.bytes().all(|byte| in_key(&byte)) && !name.starts_with('-')
 }
 
 fn harmless(value: &str, kind: ValueForm, prose: bool) -> bool {

@@ -340,10 +340,12 @@ fn ordinary_texts_near_the_new_rules_are_borrowed() {
 
 #[test]
 fn a_reference_stays_and_its_default_does_not() {
-    for text in ["PASSWORD=${env:DB_2}", r#""API_KEY": "${secret:KEY-2}""#, "TOKEN=${T:-}"] {
+    let references = ["PASSWORD=${env:DB_2}", "--key ${secret:KEY-2}", "TOKEN=${T:-}"];
+    for text in references.into_iter().chain([r#""API_KEY": "${secret:KEY-2}""#]) {
         assert_eq!(BUILTIN.text(text), text);
     }
-    for text in ["PASSWORD=${DB:-hunter22}", r#""API_KEY": "${env:KEY:-hunter22}""#] {
+    let defaults = ["PASSWORD=${DB:-hunter22}", "${secret:-hunter22}", "${secret:K:-hunter22}"];
+    for text in defaults.into_iter().chain([r#""API_KEY": "${env:KEY:-hunter22}""#]) {
         let shown = BUILTIN.text(text);
         assert!(!shown.contains("hunter22"), "{shown}");
     }
@@ -538,5 +540,18 @@ proptest! {
         let once = value.clone();
         BUILTIN.value(&mut value);
         prop_assert_eq!(value, once);
+    }
+}
+
+#[test]
+fn a_token_is_known_by_its_key_when_something_is_joined_to_it() {
+    const TOKEN: &str = "GmjExNZkZ60Sbvo95aCnEx1IKy1sloqLokg57K77";
+    for (text, shown) in [
+        (format!("jwt={TOKEN}#jwt={TOKEN}"), "jwt=[redacted]#jwt=[redacted]"),
+        (format!("jwt={TOKEN}#2"), "jwt=[redacted]"),
+        (format!("bearer: {TOKEN}#bearer: {TOKEN}"), "bearer: [redacted]#bearer: [redacted]"),
+        ("bearer: none".to_owned(), "bearer: none"),
+    ] {
+        assert_eq!(BUILTIN.text(&text), shown);
     }
 }
