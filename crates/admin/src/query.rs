@@ -13,7 +13,7 @@ const NEAR_MAX: usize = 1;
 /// parameters of a route by its method and path.
 pub(crate) fn check(
     request: &Request,
-    known: impl Fn(&str, &str) -> Option<&'static [String]>,
+    known: for<'r> fn(&'r str, &'r str) -> Option<&'r [String]>,
 ) -> Result<(), Refusal> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let known = path.and_then(|path| known(request.method().as_str(), path));

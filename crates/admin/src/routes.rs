@@ -429,7 +429,7 @@ pub fn all() -> impl Iterator<Item = &'static Route> {
 }
 
 /// Returns the parameters of a route's query.
-pub(crate) fn query_parameters(method: &str, path: &str) -> Option<&'static [String]> {
+pub(crate) fn query_parameters<'r>(method: &'r str, path: &'r str) -> Option<&'r [String]> {
     static KNOWN: LazyLock<HashMap<(&str, &str), Vec<String>>> = LazyLock::new(|| {
         all()
             .map(|route| ((route.method, route.path), (route.described)().into_queries()))
