@@ -1,5 +1,5 @@
-//! Tells reads from writes: by the tool's annotation, else by the intent that the agent declared,
-//! else by the verb in the tool's name.
+//! Tells reads from writes: by the tool's annotation, else by the stricter of the intent that the
+//! agent declared and the verb in the tool's name.
 
 use super::Access;
 use crate::tool::{Class, Hints};
@@ -315,11 +315,11 @@ const REVERSALS: [&str; 3] = ["un", "dis", "de"];
 
 impl Access {
     /// Returns the access of a call. `hints` are the tool's annotations as far as they are trusted,
-    /// `verb` is what the tool's name says.
+    /// `verb` is what the tool's name says. An intent makes no read of what a verb writes.
     pub fn of_call(hints: Option<Hints>, declared: Option<Class>, verb: Access) -> Access {
         match hints.filter(|hints| !hints.unverified()) {
             Some(hints) => Access::of(Some(hints.class())),
-            None if declared.is_some() => Access::of(declared),
+            None if declared.is_some() && verb != Access::Write => Access::of(declared),
             None => verb,
         }
     }
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_precedes_the_intent_and_the_intent_the_verb() {
+    fn the_annotation_decides_else_the_stricter_of_intent_and_verb() {
         use Access::{Read, Unknown, Write};
         let hints =
             |read_only, destructive| Some(Hints { read_only, destructive, open_world: Some(true) });
@@ -464,7 +464,8 @@ mod tests {
             (hints(Some(false), None), Some(Class::Read), Read, Write),
             (hints(None, Some(true)), Some(Class::Read), Read, Write),
             (hints(None, Some(false)), None, Read, Write),
-            (hints(None, None), Some(Class::Read), Write, Read),
+            (hints(None, None), Some(Class::Read), Write, Write),
+            (hints(None, None), Some(Class::Read), Unknown, Read),
             (hints(None, None), Some(Class::Destructive), Read, Write),
             (hints(None, None), None, Read, Read),
             (None, Some(Class::Write), Read, Write),
