@@ -6,6 +6,7 @@ use rusqlite::params;
 use super::reader::Reader;
 use crate::database::schema;
 use crate::error::StoreError;
+use crate::record::{TARGET_OMITTED, TARGET_REDACTED, TARGETS_OMITTED};
 
 /// Agents that are listed for the targets they lack.
 const LOSSES_MAX: usize = 100;
@@ -68,8 +69,8 @@ macro_rules! losses {
             "SELECT name, SUM(is_dropped), SUM(is_shortened) FROM
                (SELECT agents.name, ",
             $dropped,
-            " warnings LIKE '%\"target omitted:%' OR warnings LIKE '%\"targets omitted:%'
-                 AS is_dropped, warnings LIKE '%\"target redacted:%' AS is_shortened
+            " EXISTS (SELECT 1 FROM json_each(warnings) WHERE value IN (?5, ?6)) AS is_dropped,
+                 EXISTS (SELECT 1 FROM json_each(warnings) WHERE value = ?7) AS is_shortened
                FROM activity NOT INDEXED JOIN agents USING (agent)
                WHERE type IN ('tool_call', 'policy_decision') AND (?1 IS NULL OR server = ?1)
                  AND started_us >= ?2 AND started_us < ?3 ",
@@ -91,7 +92,9 @@ impl Reader {
                 losses!("", "")
             };
             let mut statement = db.prepare_cached(sql)?;
-            let values = params![filter.server, first_us, last_us, LOSSES_MAX];
+            let notes = (TARGET_OMITTED, TARGETS_OMITTED, TARGET_REDACTED);
+            let values =
+                params![filter.server, first_us, last_us, LOSSES_MAX, notes.0, notes.1, notes.2];
             let rows = statement.query_map(values, |row| {
                 let count = |at| row.get::<_, Option<u64>>(at).map(Option::unwrap_or_default);
                 Ok(TargetLosses { agent: row.get(0)?, dropped: count(1)?, shortened: count(2)? })

@@ -11,7 +11,7 @@ use crate::limits::{TEXT_BYTES_MAX, WARNINGS_MAX};
 
 /// Notes in a record whose targets are not all there, or not under their whole names. Queries count
 /// the records that have them.
-pub const TARGET_OMITTED: &str = "target omitted: its name is longer than 4096 bytes";
+pub const TARGET_OMITTED: &str = "target omitted: its name is too long or cannot be read";
 pub const TARGETS_OMITTED: &str = "targets omitted: the call names more than 9";
 pub const TARGET_REDACTED: &str = "target redacted: a part of its name appears to be a secret";
 
@@ -33,19 +33,7 @@ impl Entry {
 }
 
 impl CallStart {
-    /// Gives every resource the name that a record may have.
-    fn redact_touches(&mut self, redactor: &Redactor) {
-        let losses = redact_touches(&mut self.touches, redactor);
-        let notes = [(losses.is_omitted, TARGET_OMITTED), (losses.is_redacted, TARGET_REDACTED)];
-        for (is_noted, note) in notes {
-            if is_noted && self.warnings.iter().all(|warning| warning != note) {
-                self.warnings.push(note.to_owned());
-            }
-        }
-    }
-
     fn redact(&mut self, redactor: &Redactor) {
-        self.redact_touches(redactor);
         // Every field is named, so that a new one is not forgotten.
         let CallStart {
             id: _,
@@ -65,7 +53,7 @@ impl CallStart {
             effective: _,
             unverified: _,
             warnings,
-            touches: _,
+            touches,
             trace_id: _,
             arguments: _,
             action: ReceiptAction { kind, risk: _, correlation_id },
@@ -73,7 +61,7 @@ impl CallStart {
         } = self;
         let texts = [server, tool, name, client, token].into_iter();
         let texts = texts.chain(session).chain(request_id).chain(reason).chain(correlation_id);
-        warnings.truncate(WARNINGS_MAX);
+        note(warnings, redact_touches(touches, redactor));
         for text in texts.chain(warnings) {
             tidy(text, redactor);
         }
@@ -124,8 +112,7 @@ impl CallEnd {
             warnings,
             touches,
         } = self;
-        redact_touches(touches, redactor);
-        warnings.truncate(WARNINGS_MAX);
+        note(warnings, redact_touches(touches, redactor));
         for text in warnings {
             tidy(text, redactor);
         }
@@ -138,6 +125,24 @@ impl CallEnd {
     }
 }
 
+/// Keeps as many warnings as a record may have. Those that queries count stay, whatever a caller
+/// adds to the others.
+fn note(warnings: &mut Vec<String>, losses: NameLosses) {
+    let notes = [(losses.is_omitted, TARGET_OMITTED), (losses.is_redacted, TARGET_REDACTED)];
+    for (is_noted, note) in notes {
+        if is_noted && warnings.iter().all(|warning| warning != note) {
+            warnings.push(note.to_owned());
+        }
+    }
+    if warnings.len() > WARNINGS_MAX {
+        let is_counted =
+            |text: &String| [TARGET_OMITTED, TARGETS_OMITTED, TARGET_REDACTED].contains(&&**text);
+        warnings.sort_by_key(|warning| !is_counted(warning));
+        warnings.truncate(WARNINGS_MAX);
+    }
+}
+
+/// Gives every resource the name that a record may have.
 fn redact_touches(touches: &mut Touches, redactor: &Redactor) -> NameLosses {
     let (named, losses) = std::mem::take(touches).recordable(redactor);
     *touches = match named.basis().map(|basis| redactor.text(basis.as_str())) {
@@ -228,6 +233,7 @@ mod tests {
         let text = serde_json::to_string(&(&started, &ended)).unwrap();
         assert!(!text.contains("ghp_"), "{text}");
         assert_eq!(text.matches("[redacted:github]").count(), 22, "{text}");
+        assert_eq!(ended.warnings.last().map(String::as_str), Some(TARGET_REDACTED));
         assert_eq!(started.touches.main().map(Target::resource), Some("[redacted]"));
         assert_eq!(ended.touches.main().map(Target::resource), Some("/[redacted]/x"));
         assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_REDACTED));
@@ -270,6 +276,14 @@ mod tests {
             let found = redacted(&given);
             assert_eq!(found, (expected(left), basis.to_owned(), expected(warnings)));
         }
+    }
+
+    #[test]
+    fn what_is_said_of_targets_is_not_crowded_out() {
+        let mut warnings = vec!["x".to_owned(); 2 * WARNINGS_MAX];
+        note(&mut warnings, NameLosses { is_redacted: true, is_omitted: true });
+        assert_eq!(warnings.len(), WARNINGS_MAX);
+        assert_eq!(warnings[..3], [TARGET_OMITTED, TARGET_REDACTED, "x"]);
     }
 
     #[test]

@@ -227,11 +227,12 @@ impl Drafts {
         drafts
     }
 }
-/// Returns the start of a call as its end leaves it. An end that names the same resources again need
-/// not keep them.
+/// Returns the start of a call as its end leaves it. An end that names the same resources again, or
+/// says the same of them, need not keep that.
 fn joined(call: Arc<CallStart>, ended: &mut CallEnd) -> Arc<CallStart> {
     if ended.touches == call.touches {
         ended.touches = Touches::default();
     }
+    ended.warnings.retain(|warning| !call.warnings.contains(warning));
     call.ended(ended)
 }

@@ -395,6 +395,9 @@ async fn dropped_and_shortened_targets_are_counted_by_agent() {
     append(&store, with("a#1", &[TARGETS_OMITTED, TARGET_REDACTED]), RecordStatus::Success).await;
     append(&store, with("a#1", &[TARGET_OMITTED]), RecordStatus::Blocked).await;
     append(&store, with("b#1", &["another", TARGET_REDACTED]), RecordStatus::Success).await;
+    // The names of arguments are the caller's choice.
+    let keys = [TARGET_OMITTED, TARGET_REDACTED].map(|note| format!("keys: '\"{note}\"', x"));
+    append(&store, with("c#1", &[&keys[0], &keys[1]]), RecordStatus::Success).await;
     let losses = store.read().target_losses(&CoverageFilter::default()).unwrap();
     let found: Vec<_> =
         losses.iter().map(|one| (one.agent.as_str(), one.dropped, one.shortened)).collect();
