@@ -42,9 +42,17 @@ impl NamedTouches {
         secrets: &SecretTexts,
         access: Access,
     ) -> NamedTouches {
-        let PlannedTargets { found, basis } = planned;
-        let is_cut = found.len() > TOUCHED_MAX;
-        let warnings = is_cut.then(|| TARGETS_OMITTED.to_owned()).into_iter().collect();
+        let PlannedTargets { found, basis, is_partial } = planned;
+        let warning = match (found.len() > TOUCHED_MAX, is_partial) {
+            (true, _) => Some(TARGETS_OMITTED),
+            (false, true) => Some(TARGET_OMITTED),
+            (false, false) => None,
+        };
+        if is_partial && found.is_empty() {
+            let touches = Touches::nothing(TargetBasis::UNREAD);
+            return NamedTouches { touches, warnings: vec![TARGET_OMITTED.to_owned()] };
+        }
+        let warnings = warning.map(str::to_owned).into_iter().collect();
         let touched = found.into_iter().map(|(target, own)| Touched {
             target: secrets.hide(target),
             access: own.unwrap_or(access),
@@ -60,7 +68,9 @@ impl NamedTouches {
         redactor: &Redactor,
     ) -> NamedTouches {
         if plan.has_long_name(arguments) {
-            self.warnings.push(TARGET_OMITTED.to_owned());
+            if self.warnings.is_empty() {
+                self.warnings.push(TARGET_OMITTED.to_owned());
+            }
             if self.touches.all().is_empty() {
                 self.touches = Touches::nothing(TargetBasis::TOO_LONG);
             }
@@ -164,19 +174,23 @@ fn planned(
         Some(Source::Mcp(_) | Source::Plugin(_)) | None => (None, TargetBasis::UNKNOWN_TOOL),
     };
     let basis = if target.is_some() { TargetBasis::WORKSPACE } else { reason };
-    PlannedTargets { found: target.into_iter().map(|target| (target, None)).collect(), basis }
+    PlannedTargets::of(target.into_iter().map(|target| (target, None)).collect(), basis)
 }
 
 /// Names what a request other than a tool call is about: the address of a resource, or a prompt.
 fn of_method(call: &Call, params: &Map<String, Value>, place: &CallPlace<'_>) -> PlannedTargets {
     let server = &call.tool.server;
-    let target = call.method.subject(params).and_then(|subject| match subject {
+    let subject = call.method.subject(params);
+    let is_named = subject.is_some();
+    let target = subject.and_then(|subject| match subject {
         SubjectItem::Resource(uri) => target::of_resource(server, uri, place),
         SubjectItem::Template(uri) => Target::new(server, uri.to_owned()),
         SubjectItem::Prompt(name) => Target::new(server, format!("prompt/{name}")),
     });
     let basis = if target.is_some() { TargetBasis::PROTOCOL } else { TargetBasis::NO_RESOURCE };
-    PlannedTargets { found: target.into_iter().map(|target| (target, None)).collect(), basis }
+    let is_partial = is_named && target.is_none();
+    let found = target.into_iter().map(|target| (target, None)).collect();
+    PlannedTargets { found, basis, is_partial }
 }
 
 /// Returns what the call does to its resources, as far as trusted text tells it.

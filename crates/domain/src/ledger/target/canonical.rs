@@ -15,9 +15,6 @@ pub(super) const WEB: &str = "web";
 const SHARED_SCHEMES: &[&str] =
     &["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "s3", "gs"];
 
-/// Longer addresses are data, whatever their queries add to them.
-const ADDRESS_BYTES_MAX: usize = 8192;
-
 /// Hexadecimal digits that stand for a query.
 const QUERY_DIGITS: usize = 12;
 
@@ -176,26 +173,39 @@ pub(super) fn singular(word: &str) -> Cow<'_, str> {
 /// Returns a file of this machine, from its path or `file:` address. A server elsewhere has files
 /// of its own, and a relative path needs a known folder; `~` and `$X` depend on the server.
 pub(super) fn file(path: &str, place: &CallPlace<'_>) -> Option<Target> {
-    let path = match file_address(path) {
-        Some(path) => path,
-        None => tidy(path),
-    };
-    if !place.is_local || path.contains("://") || path.starts_with(['~', '$']) {
+    if !place.is_local {
         return None;
     }
-    of_file(&path, place.root.unwrap_or_default())
+    let root = place.root.unwrap_or_default();
+    if let Some(path) = file_address(path) {
+        return of_file(&path, root);
+    }
+    let path = tidy(path);
+    let is_elsewhere = path.contains("://") || path.starts_with(['~', '$']);
+    if is_elsewhere { None } else { of_file(&path, root) }
+}
+
+/// Reports whether text is a `file:` address.
+pub(super) fn is_file_address(text: &str) -> bool {
+    file_rest(text).is_some()
+}
+
+/// Returns what follows `file:`, if that is a path.
+fn file_rest(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.trim().split_once(':')?;
+    (scheme.eq_ignore_ascii_case("file") && rest.starts_with('/')).then_some(rest)
 }
 
 /// Returns the path in a `file:` address of this machine, whoever it names as user.
 fn file_address(address: &str) -> Option<Cow<'_, str>> {
-    let address = address.trim();
-    let (scheme, rest) = address.split_once("://")?;
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (authority, path) = rest.split_at(rest.find('/')?);
+    let rest = file_rest(address)?.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = match rest.strip_prefix("//") {
+        Some(rest) => rest.split_at(rest.find('/')?),
+        None => ("", rest),
+    };
     let host = authority.rsplit('@').next().unwrap_or_default();
     let is_here = host.is_empty() || host.eq_ignore_ascii_case("localhost");
-    (scheme.eq_ignore_ascii_case("file") && is_here)
-        .then(|| decoded(path).map_or(Cow::Borrowed(path), Cow::Owned))
+    is_here.then(|| decoded(path).map_or(Cow::Borrowed(path), Cow::Owned))
 }
 
 /// Returns a path inside something that is not this machine's disk: no `.`, `..` or outer slashes.
@@ -207,25 +217,48 @@ pub(super) fn inner_path(path: &str) -> Option<String> {
 }
 
 /// Returns an address, without userinfo and query. A short hash stands for the parameters of the
-/// query that are neither credentials nor tracking, so that two items stay apart.
+/// query that are neither credentials nor tracking, so that two items stay apart. Clients open
+/// `https:/h\a` like `https://h/a`, and so it is named.
 pub(super) fn web(address: &str, place: &CallPlace<'_>) -> Option<Target> {
-    let address = address.trim();
-    let (scheme, _) = address.split_once("://")?;
-    let shown = address.split(['?', '#']).next().unwrap_or_default();
-    if !is_shared(scheme) || shown.len() > ADDRESS_BYTES_MAX {
+    let address = trimmed(address);
+    let scheme = scheme(&address).filter(|scheme| is_shared(scheme))?;
+    let rest = address[scheme.len() + 1..].split('#').next().unwrap_or_default();
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_lenient = is_lenient(scheme);
+    let rest = if is_lenient { replaced(rest, '\\', "/") } else { Cow::Borrowed(rest) };
+    let rest = if is_lenient { rest.trim_start_matches('/') } else { rest.strip_prefix("//")? };
+    if rest.is_empty() {
         return None;
     }
-    // Whoever opens an address leaves these characters out.
-    let address = &without(address, &['\t', '\n', '\r']);
-    if address.contains(is_break) {
-        return None;
-    }
-    let canonical = uri::canonical(&normalized(address))?;
+    let canonical = uri::canonical(&normalized(scheme, rest))?;
     if let Some(host_end) = holds_token(&canonical) {
         return Target::recorded(WEB, format!("{}/{REDACTED}", &canonical[..host_end]));
     }
-    let query = query_digest(address, place.query_key);
-    Target::recorded(WEB, canonical + &query)
+    let digest = query_digest(query, place.query_key);
+    Target::recorded(WEB, canonical + &digest)
+}
+
+/// Returns an address without what its opener leaves out.
+fn trimmed(address: &str) -> Cow<'_, str> {
+    without(address.trim_matches(|char: char| char <= ' '), &['\t', '\n', '\r'])
+}
+
+/// Returns the scheme of an address. On the web, slashes in any number follow, or none.
+fn scheme(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.split_once(':')?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_http = || ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    let follows = |first: char| {
+        matches!(first, '/' | '\\') && is_lenient(scheme)
+            || first.is_ascii_alphanumeric() && is_http()
+    };
+    (is_scheme && (rest.starts_with("//") || rest.starts_with(follows))).then_some(scheme)
+}
+
+/// Reports whether text has the form of an address.
+pub(super) fn is_address(text: &str) -> bool {
+    scheme(&trimmed(text)).is_some()
 }
 
 /// Reports whether addresses of this scheme mean the same to everyone.
@@ -233,18 +266,20 @@ pub(super) fn is_shared(scheme: &str) -> bool {
     SHARED_SCHEMES.iter().any(|shared| scheme.eq_ignore_ascii_case(shared))
 }
 
-/// Returns the address up to its query, with one form of percent-encoding and without dot segments.
-fn normalized(address: &str) -> String {
-    let address = address.split(['?', '#']).next().unwrap_or_default();
-    let encoded = reencoded(address);
-    if !encoded.contains("/.") {
-        return encoded;
+/// Reports whether clients repair addresses of this scheme: slashes in any number and direction.
+fn is_lenient(scheme: &str) -> bool {
+    ["http", "https", "ws", "wss"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
+}
+
+/// Returns an address up to its query, with one form of percent-encoding and without dot segments.
+fn normalized(scheme: &str, rest: &str) -> String {
+    let rest = reencoded(rest);
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let mut whole = format!("{scheme}://{host}");
+    if !path.contains("/.") {
+        whole.push_str(path);
+        return whole;
     }
-    let path_start = encoded.find("://").map_or(0, |at| at + 3);
-    let Some(slash) = encoded[path_start..].find('/') else {
-        return encoded;
-    };
-    let (host, path) = encoded.split_at(path_start + slash);
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/').skip(1) {
         match part {
@@ -253,11 +288,17 @@ fn normalized(address: &str) -> String {
             part => parts.push(part),
         }
     }
-    format!("{host}/{}", parts.join("/"))
+    for part in parts {
+        whole.push('/');
+        whole.push_str(part);
+    }
+    whole
 }
 
-/// Decodes escapes of characters that need none, and writes the others in upper case.
+/// Decodes escapes of characters that need none, and writes the others in upper case. Blanks and
+/// what is not ASCII get escapes.
 fn reencoded(text: &str) -> String {
+    let text = &*escaped(text);
     let mut written = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -279,6 +320,27 @@ fn reencoded(text: &str) -> String {
     written
 }
 
+/// Returns text with escapes for blanks, controls and everything beyond ASCII.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic();
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut written = String::with_capacity(text.len() + 16);
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            written.push(char::from(byte));
+        } else {
+            let _ = write!(written, "%{byte:02X}");
+        }
+    }
+    Cow::Owned(written)
+}
+
+fn replaced<'t>(text: &'t str, char: char, by: &str) -> Cow<'t, str> {
+    if text.contains(char) { Cow::Owned(text.replace(char, by)) } else { Cow::Borrowed(text) }
+}
+
 /// Returns text without some characters.
 fn without<'t>(text: &'t str, chars: &[char]) -> Cow<'t, str> {
     if text.contains(chars) { Cow::Owned(text.replace(chars, "")) } else { Cow::Borrowed(text) }
@@ -294,12 +356,8 @@ fn holds_token(address: &str) -> Option<usize> {
     Some(host + address[host..].find('/')?)
 }
 
-/// Returns `?~` and a hash of the parameters that tell two items apart; empty if there are none.
-fn query_digest(address: &str, key: &[u8; 32]) -> String {
-    let whole = address.split('#').next().unwrap_or_default();
-    let Some((_, query)) = whole.split_once('?') else {
-        return String::new();
-    };
+/// Returns `?~` and a hash of the parameters of a query that tell two items apart; empty if there are none.
+fn query_digest(query: &str, key: &[u8; 32]) -> String {
     let pairs = || query.split('&').filter(|pair| !pair.is_empty());
     let is_login = AUTHORIZATION.iter().all(|one| pairs().any(|pair| parameter(pair) == *one));
     let tells_apart = |pair: &&str| {

@@ -56,16 +56,20 @@ impl GenericPlan {
     }
 
     /// Returns what a call touches. `None` if no argument says anything about resources; none found
-    /// if arguments do, and yet name nothing.
+    /// if arguments do, and yet name nothing. `is_partial` tells whether one may be missing.
     pub(super) fn find(
         &self,
         arguments: &Map<String, Value>,
         place: &CallPlace<'_>,
+        is_partial: &mut bool,
     ) -> Option<PlannedTargets> {
         if arguments.len() > ARGUMENTS_MAX {
+            *is_partial = true;
             return Some(nothing());
         }
-        let mut given = gather(self, arguments);
+        let gathered = gather(self, arguments);
+        *is_partial = gathered.is_partial && !self.tool.connects;
+        let mut given = gathered.given;
         if given.is_empty() {
             return None;
         }
@@ -73,6 +77,11 @@ impl GenericPlan {
         given.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
         let call = things::Call::new(self, place, &given);
         let found = if self.tool.connects { Vec::new() } else { call.find() };
+        *is_partial |= call.is_partial();
+        // A text under a key for manifests may be the name of something.
+        if found.is_empty() && given.iter().all(|given| *given.role == Role::Manifest) {
+            return None;
+        }
         Some(planned(found))
     }
 
@@ -114,7 +123,7 @@ impl GenericPlan {
 }
 
 fn nothing() -> PlannedTargets {
-    PlannedTargets { found: Vec::new(), basis: TargetBasis::NO_RESOURCE }
+    PlannedTargets::of(Vec::new(), TargetBasis::NO_RESOURCE)
 }
 
 /// Keeps each resource once.
@@ -124,10 +133,10 @@ fn planned(findings: Vec<Finding<'_>>) -> PlannedTargets {
     };
     let basis = TargetBasis::new(first.given.basis());
     let mut found: Vec<(Target, Option<Access>)> = Vec::with_capacity(findings.len());
-    for Finding { target, access, .. } in findings.into_iter().take(FOUND_MAX) {
-        if found.iter().all(|(had, _)| *had != target) {
+    for Finding { target, access, .. } in findings {
+        if found.len() < FOUND_MAX && found.iter().all(|(had, _)| *had != target) {
             found.push((target, access));
         }
     }
-    PlannedTargets { found, basis }
+    PlannedTargets::of(found, basis)
 }

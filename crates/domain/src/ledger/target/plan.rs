@@ -12,7 +12,7 @@ use super::canonical::WEB;
 use super::generic::GenericPlan;
 use super::keys::KnownKeys;
 use super::mapping::{RuleResource, TargetMapping, TargetRule};
-use super::template::TargetTemplate;
+use super::template::{Found, TargetTemplate};
 use super::{Access, RESOURCE_BYTES_MAX, Target, TargetBasis, table};
 
 /// A tool as far as it decides what its arguments mean.
@@ -45,9 +45,15 @@ pub struct CallPlace<'a> {
 pub struct PlannedTargets {
     pub found: Vec<(Target, Option<Access>)>,
     pub basis: TargetBasis,
+    /// A value that may name a resource cannot be read, so that one may be missing.
+    pub is_partial: bool,
 }
 
 impl PlannedTargets {
+    pub fn of(found: Vec<(Target, Option<Access>)>, basis: TargetBasis) -> PlannedTargets {
+        PlannedTargets { found, basis, is_partial: false }
+    }
+
     /// Adds the resources of known services that the pages at these addresses show.
     fn with_shown(mut self) -> PlannedTargets {
         let pages = self.found.iter().filter(|(target, _)| target.system() == WEB);
@@ -220,16 +226,17 @@ impl TargetPlan {
                 return (Some(at), planned);
             }
         }
-        if let Some(planned) = self.generic.find(arguments, place) {
-            return (None, self.renamed(planned));
-        }
-        let planned = match super::extract(&self.system, "", arguments) {
-            Some(target) => {
-                PlannedTargets { found: vec![(target, None)], basis: TargetBasis::fixed("keys") }
-            }
-            None => PlannedTargets { found: Vec::new(), basis: TargetBasis::NO_RESOURCE },
+        let mut is_partial = false;
+        let planned = match self.generic.find(arguments, place, &mut is_partial) {
+            Some(planned) => self.renamed(planned),
+            None => match super::extract(&self.system, "", arguments) {
+                Some(target) => {
+                    PlannedTargets::of(vec![(target, None)], TargetBasis::fixed("keys"))
+                }
+                None => PlannedTargets::of(Vec::new(), TargetBasis::NO_RESOURCE),
+            },
         };
-        (None, planned)
+        (None, PlannedTargets { is_partial, ..planned })
     }
 }
 
@@ -279,21 +286,22 @@ impl PlanRule {
         let system = &self.system;
         let RuleResource::Named(templates) = &self.resource else {
             let basis = TargetBasis::new(format!("{}: names no resource", self.origin.as_str()));
-            return Some(PlannedTargets { found: Vec::new(), basis });
+            return Some(PlannedTargets::of(Vec::new(), basis));
         };
         let (main, others) = templates.split_first()?;
-        let mut found = Vec::new();
+        let mut found = Found::default();
         if !main.apply(arguments, system, place, &mut found) {
             return None;
         }
         for template in others {
             template.apply(arguments, system, place, &mut found);
         }
-        let written = found.len();
+        let written = found.targets.len();
         for template in &self.reads {
             template.apply(arguments, system, place, &mut found);
         }
-        found[written..].iter_mut().for_each(|(_, access)| *access = Some(Access::Read));
-        Some(PlannedTargets { found, basis: self.origin.clone() })
+        let Found { mut targets, is_partial } = found;
+        targets[written..].iter_mut().for_each(|(_, access)| *access = Some(Access::Read));
+        Some(PlannedTargets { found: targets, basis: self.origin.clone(), is_partial })
     }
 }

@@ -1,7 +1,11 @@
 //! Finds the tables of simple SQL statements. What is not understood, and long scripts, have none:
-//! nothing is guessed.
+//! nothing is guessed. Dialects read some signs differently; such a script is read in two ways, and
+//! what either way changes counts as changed.
+
+mod tokens;
 
 use super::Access;
+use tokens::{Dialect, Doubts, Token, Tokens};
 
 /// Longer statements are data.
 pub(super) const STATEMENT_BYTES_MAX: usize = 32 << 10;
@@ -29,34 +33,117 @@ const DEFINITION_WORDS: &[&str] = &[
     "only",
 ];
 
+/// Statements that change nothing themselves. Others may follow in one of them, even without a sign
+/// between.
+const HARMLESS: &[&str] = &[
+    "analyze",
+    "begin",
+    "checkpoint",
+    "close",
+    "commit",
+    "deallocate",
+    "declare",
+    "discard",
+    "else",
+    "end",
+    "fetch",
+    "go",
+    "if",
+    "pragma",
+    "print",
+    "release",
+    "reset",
+    "return",
+    "rollback",
+    "savepoint",
+    "set",
+    "show",
+    "start",
+    "use",
+    "vacuum",
+    "values",
+    "while",
+];
+
+/// Statements that may do anything, such as those that run a text.
+const OPAQUE: &[&str] = &[
+    "attach", "call", "comment", "detach", "do", "exec", "execute", "grant", "handler", "import",
+    "load", "lock", "optimize", "prepare", "put", "refresh", "reindex", "revoke", "unload",
+];
+
+/// Words before a verb that is none there: `for update`, `on delete cascade`.
+const LEADS: &[&str] = &["after", "before", "for", "instead", "key", "of", "on", "or"];
+
 /// The tables of a script, each with what is done to it.
 pub(super) type Tables = Vec<(String, Access)>;
 
 /// The most sources of a query that are looked at: several times what a record can name.
 const SOURCES_MAX: usize = 64;
 
-/// Returns the tables that a script of statements reads or changes, those that it changes first and
-/// each once.
-pub(super) fn tables(script: &str) -> Tables {
-    if script.len() > STATEMENT_BYTES_MAX {
-        return Tables::new();
+/// The tables of a script, those that it changes first and each once.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// The access is unknown where the script only seems to read a table.
+    pub(super) tables: Tables,
+    /// Every statement is understood, in every dialect.
+    is_clear: bool,
+    /// A statement runs what is in a text.
+    is_opaque: bool,
+}
+
+impl Script {
+    const UNREAD: Script = Script { tables: Tables::new(), is_clear: false, is_opaque: true };
+
+    /// Reports whether it may touch more than its tables. Most texts under a key that does not tell
+    /// are no SQL.
+    pub(super) fn leaves_doubt(&self, key: &str) -> bool {
+        !self.is_clear && (self.is_opaque || !self.tables.is_empty() || key.contains("sql"))
     }
-    if let Some(index) = piped_source(script) {
-        return vec![(index.to_owned(), Access::Read)];
-    }
-    let mut tokens = Tokens { rest: script };
-    let all: Vec<Token<'_>> = std::iter::from_fn(|| tokens.next()).collect();
-    let statements = all.split(|token| *token == Token::Sign(';'));
-    let found: Tables = statements.flat_map(of_statement).collect();
-    let mut tables = Tables::new();
-    for wanted in [Access::Write, Access::Read] {
-        for (name, access) in &found {
-            if *access == wanted && tables.iter().all(|(had, _)| had != name) {
-                tables.push((name.clone(), wanted));
-            }
+
+    fn add(&mut self, tokens: &[Token<'_>]) {
+        for tokens in tokens.split(|token| *token == Token::Sign(';')) {
+            let Statement { tables, is_clear } = of_statement(tokens);
+            self.tables.extend(tables);
+            self.is_clear &= is_clear;
+            let runs =
+                |word| tokens[0].is(word) && matches!(tokens[1], Token::Sign(_) | Token::Literal);
+            self.is_opaque |= tokens.len() > 1 && ["do", "exec", "execute"].into_iter().any(runs);
         }
     }
-    tables
+
+    /// Keeps each table once, those that are changed first.
+    fn sorted(mut self) -> Script {
+        let found = std::mem::take(&mut self.tables);
+        let read = if self.is_clear { Access::Read } else { Access::Unknown };
+        for (wanted, access) in [(Access::Write, Access::Write), (Access::Read, read)] {
+            for (name, _) in found.iter().filter(|(_, access)| *access == wanted) {
+                if self.tables.iter().all(|(had, _)| had != name) {
+                    self.tables.push((name.clone(), access));
+                }
+            }
+        }
+        self
+    }
+}
+
+/// Reads a script of statements.
+pub(super) fn read(script: &str) -> Script {
+    if script.len() > STATEMENT_BYTES_MAX {
+        return Script::UNREAD;
+    }
+    if let Some(index) = piped_source(script) {
+        let tables = vec![(index.to_owned(), Access::Read)];
+        return Script { tables, is_clear: true, is_opaque: false };
+    }
+    let (tokens, doubts) = Tokens::all(script, Dialect::Standard);
+    let mut read = Script { is_clear: doubts.is_resolvable(), ..Script::default() };
+    read.add(&tokens);
+    if doubts != Doubts::default() {
+        let (tokens, doubts) = Tokens::all(script, Dialect::MySql);
+        read.is_clear &= doubts.is_resolvable();
+        read.add(&tokens);
+    }
+    read.sorted()
 }
 
 /// Returns the index of a piped query: `FROM logs | WHERE …`.
@@ -70,29 +157,63 @@ fn piped_source(statement: &str) -> Option<&str> {
     (!name.is_empty() && (after.is_empty() || after.starts_with('|'))).then_some(name)
 }
 
-fn of_statement(tokens: &[Token<'_>]) -> Tables {
-    let Some((Token::Word(verb), rest)) = tokens.split_first() else {
-        return Tables::new();
+/// The tables of one statement.
+struct Statement {
+    tables: Tables,
+    is_clear: bool,
+}
+
+fn of_statement(tokens: &[Token<'_>]) -> Statement {
+    let tokens = &tokens[tokens.iter().take_while(|token| token.opens()).count()..];
+    let (verb, rest) = match tokens.split_first() {
+        None => return Statement { tables: Tables::new(), is_clear: true },
+        Some((Token::Word(verb), rest)) => (verb.to_ascii_lowercase(), rest),
+        Some(_) => return Statement { tables: Tables::new(), is_clear: false },
     };
-    let written = match verb.to_ascii_lowercase().as_str() {
-        "select" | "with" => changed(tokens),
-        "insert" | "replace" | "merge" | "upsert" => inserted(rest).into_iter().collect(),
-        "update" if rest.iter().any(|token| token.is("set")) => updated(rest).into_iter().collect(),
-        "delete" => deleted(rest).into_iter().collect(),
-        "truncate" => after(rest, &["table", "only"]).map(list).unwrap_or_default(),
-        "create" | "alter" | "drop" => defined(rest),
-        "describe" | "desc" => {
-            let read = after(rest, &["table"]).and_then(name);
-            return read.into_iter().map(|table| (table, Access::Read)).collect();
-        }
-        "explain" => return explained(rest),
-        _ => return Tables::new(),
-    };
-    let is_query = tokens.iter().any(|token| token.is("select"));
-    let is_read = is_query || (verb.eq_ignore_ascii_case("update") && !written.is_empty());
-    let read = if is_read { read(tokens) } else { Vec::new() };
+    let verb = verb.as_str();
+    if verb == "explain" {
+        return explained(rest);
+    }
+    let is_harmless = ["select", "with"].contains(&verb) || HARMLESS.contains(&verb);
+    let (mut written, mut read_only) = (Vec::new(), Vec::new());
+    match verb {
+        "describe" | "desc" => read_only.extend(after(rest, &["table"]).and_then(name)),
+        "copy" if is_from(rest) => written.extend(name(rest)),
+        "copy" => read_only.extend(name(rest)),
+        "rename" => written = renamed(rest),
+        "truncate" => written = after(rest, &["table", "only"]).map(list).unwrap_or_default(),
+        _ => written = changed(tokens, 0),
+    }
+    let is_known = is_harmless || !written.is_empty() || !read_only.is_empty();
+    if is_known || OPAQUE.contains(&verb) {
+        written.extend((1..tokens.len()).flat_map(|at| changed(tokens, at)));
+    }
+    let is_query = verb == "update" || tokens.iter().any(|token| token.is("select"));
+    if is_known && is_query {
+        read_only.extend(read_tables(tokens));
+    }
+    let runs = |token: &Token<'_>| ["call", "exec", "execute"].iter().any(|word| token.is(word));
+    // A trigger names what it runs.
+    let is_definition = verb == "create" || verb == "alter";
+    let is_clear = is_known && (is_definition || !rest.iter().any(runs));
     let write = written.into_iter().map(|table| (table, Access::Write));
-    write.chain(read.into_iter().map(|table| (table, Access::Read))).collect()
+    let tables = write.chain(read_only.into_iter().map(|table| (table, Access::Read))).collect();
+    Statement { tables, is_clear }
+}
+
+/// Reports whether a `copy` loads a table.
+fn is_from(rest: &[Token<'_>]) -> bool {
+    let mut words = rest.iter().filter(|token| token.is("from") || token.is("to"));
+    !rest.first().is_some_and(Token::opens) && words.next().is_some_and(|word| word.is("from"))
+}
+
+/// Returns the old and new names of `rename table a to b, c to d`.
+fn renamed(rest: &[Token<'_>]) -> Vec<String> {
+    let starts = |token: &Token<'_>| {
+        token.is("table") || token.is("tables") || token.is("to") || *token == Token::Sign(',')
+    };
+    let named = |at: usize| starts(&rest[at]).then(|| name(&rest[at + 1..])).flatten();
+    (0..rest.len()).filter_map(named).collect()
 }
 
 /// Returns the rest after the words, in any number and order.
@@ -101,19 +222,64 @@ fn after<'a, 't>(tokens: &'a [Token<'t>], words: &[&str]) -> Option<&'a [Token<'
     Some(&tokens[start..])
 }
 
-/// Returns the table of `insert into` and `insert overwrite`.
-fn inserted(rest: &[Token<'_>]) -> Option<String> {
-    let into = rest.iter().take(4).position(|token| token.is("into") || token.is("overwrite"))?;
-    name(after(&rest[into + 1..], &["table"])?)
+/// Returns the tables that are changed by the word at a place, if it is the verb of a change.
+fn changed(tokens: &[Token<'_>], at: usize) -> Vec<String> {
+    let (Token::Word(word), rest) = (tokens[at], &tokens[at + 1..]) else {
+        return Vec::new();
+    };
+    if at > 0 && LEADS.iter().any(|lead| tokens[at - 1].is(lead)) {
+        return Vec::new();
+    }
+    let is = |verb: &str| word.eq_ignore_ascii_case(verb);
+    if ["alter", "create", "drop"].into_iter().any(is) {
+        return defined(rest);
+    }
+    let table = if is("into") {
+        let is_file = |name: &String| name == "outfile" || name == "dumpfile";
+        let table = after(rest, &["table", "only"]).and_then(name);
+        table.filter(|name| !is_file(name))
+    } else if ["insert", "merge", "replace", "upsert"].into_iter().any(is) {
+        inserted(rest, at == 0)
+    } else if is("delete") {
+        deleted(rest)
+    } else if is("update") && rest.iter().any(|token| token.is("set")) {
+        updated(rest)
+    } else if is("truncate") && rest.first().is_some_and(|what| what.is("table")) {
+        name(&rest[1..])
+    } else {
+        None
+    };
+    table.into_iter().collect()
+}
+
+/// Returns the table of `insert into`, `insert overwrite` and, where dialects have it, `insert`.
+fn inserted(rest: &[Token<'_>], is_first: bool) -> Option<String> {
+    let is_into = |token: &Token<'_>| token.is("into") || token.is("overwrite");
+    if let Some(into) = rest.iter().take(4).position(is_into) {
+        return name(after(&rest[into + 1..], &["table"])?);
+    }
+    let modifiers = ["ignore", "low_priority", "high_priority", "delayed"];
+    let (table, rest) = parts(after(rest, &modifiers)?)?;
+    let follows = ["values", "select", "default", "exec", "using", "as", "set"];
+    let is_change = rest
+        .first()
+        .is_some_and(|next| is_first && next.opens() || follows.iter().any(|word| next.is(word)));
+    is_change.then_some(table)
 }
 
 fn updated(rest: &[Token<'_>]) -> Option<String> {
-    name(after(rest, &["only", "or", "ignore"])?)
+    // What an `on conflict do update set` changes is the table of the insert.
+    name(after(rest, &["only", "or", "ignore"])?).filter(|table| table != "set")
 }
 
+/// Returns the table of `delete from` and, where dialects have it, `delete`.
 fn deleted(rest: &[Token<'_>]) -> Option<String> {
-    rest.first().filter(|token| token.is("from"))?;
-    name(after(rest, &["from", "only"])?)
+    if rest.first()?.is("from") {
+        return name(after(rest, &["from", "only"])?);
+    }
+    let (table, rest) = parts(rest)?;
+    // In prose, anything follows.
+    (rest.is_empty() || rest[0].is("where") || rest[0].is("from")).then_some(table)
 }
 
 /// Returns the tables of `create table`, `drop table`, `create index … on` and the like.
@@ -133,50 +299,29 @@ fn defined(rest: &[Token<'_>]) -> Vec<String> {
 }
 
 /// Returns the tables of an explained statement; they are not changed unless it is executed.
-fn explained(rest: &[Token<'_>]) -> Tables {
+fn explained(rest: &[Token<'_>]) -> Statement {
     let options = ["analyze", "analyse", "verbose", "query", "plan", "for", "format", "json"];
     let verbs = ["select", "with", "insert", "update", "delete", "replace", "merge"];
     let is_verb = |token: &Token<'_>| verbs.iter().any(|verb| token.is(verb));
-    let Some(verb) = rest.iter().position(is_verb) else {
-        return Tables::new();
-    };
-    let executed = rest[..verb].iter().any(|token| token.is(options[0]) || token.is(options[1]));
+    let verb = rest.iter().position(is_verb).unwrap_or(rest.len());
     let is_option = |token: &Token<'_>| match token {
         Token::Sign(sign) => "(),=".contains(*sign),
         token => options.iter().any(|option| token.is(option)),
     };
-    if !rest[..verb].iter().all(is_option) {
-        return Tables::new();
+    if verb == rest.len() || !rest[..verb].iter().all(is_option) {
+        return Statement { tables: Tables::new(), is_clear: false };
     }
-    let mut tables = of_statement(&rest[verb..]);
+    let executed = rest[..verb].iter().any(|token| token.is(options[0]) || token.is(options[1]));
+    let mut statement = of_statement(&rest[verb..]);
     if !executed {
-        tables.iter_mut().for_each(|(_, access)| *access = Access::Read);
+        statement.tables.iter_mut().for_each(|(_, access)| *access = Access::Read);
     }
-    tables
-}
-
-/// Returns the tables that are changed within a query.
-fn changed(tokens: &[Token<'_>]) -> Vec<String> {
-    let change = |at: usize| {
-        let (token, rest) = (&tokens[at], &tokens[at + 1..]);
-        let is_lock = at > 0 && tokens[at - 1].is("for");
-        if token.is("into") {
-            let is_file = |name: &String| name == "outfile" || name == "dumpfile";
-            name(after(rest, &["table", "only"])?).filter(|name| !is_file(name))
-        } else if token.is("delete") {
-            deleted(rest)
-        } else if token.is("update") && !is_lock {
-            updated(rest).filter(|_| rest.iter().any(|token| token.is("set")))
-        } else {
-            None
-        }
-    };
-    (0..tokens.len()).filter_map(change).collect()
+    statement
 }
 
 /// Returns the tables that are read, beside those that a statement defines itself and the one that
 /// it changes.
-fn read(tokens: &[Token<'_>]) -> Vec<String> {
+fn read_tables(tokens: &[Token<'_>]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for source in sources(tokens).into_iter().take(SOURCES_MAX) {
         let Some(name) = name(&tokens[source..]) else {
@@ -272,94 +417,4 @@ fn parts<'a, 't>(tokens: &'a [Token<'t>]) -> Option<(String, &'a [Token<'t>])> {
         rest = tail;
     }
     (!name.is_empty()).then_some((name, rest))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token<'a> {
-    Word(&'a str),
-    /// A name in quotes, without them.
-    Quoted(&'a str),
-    Sign(char),
-    /// A literal: a string or a number.
-    Literal,
-}
-
-impl Token<'_> {
-    fn is(&self, word: &str) -> bool {
-        matches!(self, Token::Word(text) if text.eq_ignore_ascii_case(word))
-    }
-
-    fn opens(&self) -> bool {
-        *self == Token::Sign('(')
-    }
-
-    /// Returns the name of a thing. Without quotes its case means nothing.
-    fn identifier(&self) -> Option<String> {
-        match self {
-            Token::Word(text) => Some(text.to_ascii_lowercase()),
-            Token::Quoted(text) => Some((*text).to_owned()),
-            _ => None,
-        }
-    }
-}
-
-struct Tokens<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Tokens<'a> {
-    fn next(&mut self) -> Option<Token<'a>> {
-        self.skip_space();
-        let first = self.rest.chars().next()?;
-        let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-        let length = match first {
-            '\'' => {
-                // What is not closed is not read on.
-                self.quoted('\'').or_else(|| Some(std::mem::take(&mut self.rest)));
-                return Some(Token::Literal);
-            }
-            '"' | '`' => return Some(self.name_in(first)),
-            '[' => return Some(self.name_in(']')),
-            c if in_word(c) => self.rest.find(|c| !in_word(c)).unwrap_or(self.rest.len()),
-            c => c.len_utf8(),
-        };
-        let (token, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        Some(match first {
-            digit if digit.is_ascii_digit() => Token::Literal,
-            c if in_word(c) => Token::Word(token),
-            sign => Token::Sign(sign),
-        })
-    }
-
-    fn name_in(&mut self, close: char) -> Token<'a> {
-        let open = if close == ']' { '[' } else { close };
-        match self.quoted(close) {
-            Some(name) if !name.is_empty() => Token::Quoted(name),
-            Some(_) => Token::Literal,
-            None => Token::Sign(open),
-        }
-    }
-
-    /// Takes what is in quotes; without a closing one, only the opening one is taken.
-    fn quoted(&mut self, close: char) -> Option<&'a str> {
-        let inner = &self.rest[1..];
-        let end = inner.find(close);
-        self.rest = end.map_or(inner, |end| &inner[end + close.len_utf8()..]);
-        end.map(|end| &inner[..end])
-    }
-
-    fn skip_space(&mut self) {
-        loop {
-            self.rest = self.rest.trim_start();
-            let end = if self.rest.starts_with("--") {
-                self.rest.find('\n')
-            } else if self.rest.starts_with("/*") {
-                self.rest.find("*/").map(|end| end + 2)
-            } else {
-                return;
-            };
-            self.rest = &self.rest[end.unwrap_or(self.rest.len())..];
-        }
-    }
 }

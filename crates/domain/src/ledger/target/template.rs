@@ -86,7 +86,12 @@ enum Filter {
 }
 
 /// The resources found so far, with the access that the arguments show.
-pub(super) type Found = Vec<(Target, Option<Access>)>;
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) targets: Vec<(Target, Option<Access>)>,
+    /// A value that may name a resource cannot be read.
+    pub(super) is_partial: bool,
+}
 
 impl TargetTemplate {
     pub fn parse(text: &str) -> Result<TargetTemplate, TargetTemplateFault> {
@@ -126,18 +131,28 @@ impl TargetTemplate {
         place: &CallPlace<'_>,
         found: &mut Found,
     ) -> bool {
-        let before = found.len();
+        let before = found.targets.len();
         let statement = self.fields().find(|field| field.is_statement());
         let mut add = |element| {
             let named = |table| {
-                let (name, access) = self.compose(arguments, element, table)?;
-                Some((self.target(&name, system, place)?, access))
+                let composed = self.compose(arguments, element, table);
+                let is_composed = composed.is_some();
+                let target = composed
+                    .and_then(|(name, access)| Some((self.target(&name, system, place)?, access)));
+                // Outside a list, a field without a value is one that the call does not have.
+                let is_missed = target.is_none() && (is_composed || element.is_some());
+                (target, is_missed)
+            };
+            let mut keep = |(target, is_missed): (Option<_>, bool)| {
+                found.targets.extend(target);
+                found.is_partial |= is_missed;
             };
             match statement {
-                None => found.extend(named(None)),
+                None => keep(named(None)),
                 Some(field) => {
-                    let tables = field.tables(arguments, element);
-                    found.extend(tables.iter().take(FOUND_MAX).filter_map(|it| named(Some(it))));
+                    let (tables, leaves_doubt) = field.tables(arguments, element);
+                    tables.iter().take(FOUND_MAX).for_each(|table| keep(named(Some(table))));
+                    found.is_partial |= leaves_doubt;
                 }
             }
         };
@@ -146,12 +161,13 @@ impl TargetTemplate {
             Some(path) => match follow(arguments, path) {
                 Some(Value::Array(elements)) => {
                     elements.iter().take(FOUND_MAX).for_each(|element| add(Some(element)));
+                    found.is_partial |= elements.len() > FOUND_MAX;
                 }
                 Some(one) => add(Some(one)),
                 None => {}
             },
         }
-        found.len() > before
+        found.targets.len() > before
     }
 
     /// Composes a name, with one of the tables of a statement.
@@ -234,18 +250,19 @@ impl Field {
         given.or_else(default)
     }
 
-    /// Returns the tables of the statements under all choices, or the default.
+    /// Returns the tables of the statements under all choices, or the default. Reports whether there
+    /// may be others.
     fn tables<'v>(
         &'v self,
         arguments: &'v Map<String, Value>,
         element: Option<&'v Value>,
-    ) -> Vec<FilteredValue<'v>> {
+    ) -> (Vec<FilteredValue<'v>>, bool) {
         let scripts =
             self.choices.iter().filter_map(|path| value::text(path.find(arguments, element)?));
-        let tables = value::tables(scripts, &self.filters);
+        let (tables, leaves_doubt) = value::tables(scripts, &self.filters);
         let default = self.default.as_deref().filter(|_| tables.is_empty());
         let default = default.map(|default| FilteredValue::plain(Cow::Borrowed(default)));
-        tables.into_iter().chain(default).collect()
+        (tables.into_iter().chain(default).collect(), leaves_doubt)
     }
 }
 

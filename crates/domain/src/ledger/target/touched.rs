@@ -45,6 +45,11 @@ impl Access {
         }
     }
 
+    /// Returns the access unless it is unknown.
+    pub(super) fn known(self) -> Option<Access> {
+        (self != Access::Unknown).then_some(self)
+    }
+
     pub fn parse(text: &str) -> Option<Access> {
         Access::ALL.into_iter().find(|access| access.as_str() == text)
     }
@@ -72,6 +77,8 @@ impl TargetBasis {
     /// The params of a request that the protocol defines.
     pub const PROTOCOL: TargetBasis = TargetBasis::fixed("protocol");
     pub const TOO_LONG: TargetBasis = TargetBasis::fixed("dropped: longer than 4096 bytes");
+    /// What the arguments name cannot be read.
+    pub const UNREAD: TargetBasis = TargetBasis::fixed("dropped: not readable as a name");
     /// The sender of an event named the resource.
     pub const REPORTED: TargetBasis = TargetBasis::fixed("reported");
 

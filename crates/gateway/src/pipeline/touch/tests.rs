@@ -104,7 +104,7 @@ async fn the_access_is_that_of_the_annotation_the_intent_or_the_verb() {
         ("thing", None, Access::Unknown),
         ("thing", Some(Class::Read), Access::Read),
         ("get_row", Some(Class::Write), Access::Write),
-        ("delete_row", Some(Class::Read), Access::Read),
+        ("delete_row", Some(Class::Read), Access::Write),
         ("get_all", Some(Class::Read), Access::Write),
         ("set_all", Some(Class::Destructive), Access::Read),
     ] {
@@ -154,6 +154,13 @@ async fn unknown_keys_and_what_is_left_out_are_on_the_record() {
             Some(TargetBasis::TOO_LONG),
             vec![TARGET_OMITTED.to_owned()],
         ),
+        (json!({"table": ["t", ""]}), Some("t"), None, vec![TARGET_OMITTED.to_owned()]),
+        (
+            json!({"table": ["t\u{2028}"]}),
+            None,
+            Some(TargetBasis::UNREAD),
+            vec![TARGET_OMITTED.to_owned()],
+        ),
         (
             json!({"table": "t", "x".repeat(100): 1}),
             Some("t"),
@@ -171,9 +178,9 @@ async fn unknown_keys_and_what_is_left_out_are_on_the_record() {
 
 #[test]
 fn more_resources_than_a_record_holds_are_told() {
-    let planned = |count: usize| PlannedTargets {
-        found: (0..count).map(|at| (Target::new("s", at.to_string()).unwrap(), None)).collect(),
-        basis: TargetBasis::fixed("config"),
+    let planned = |count: usize| {
+        let target = |at: usize| (Target::new("s", at.to_string()).unwrap(), None);
+        PlannedTargets::of((0..count).map(target).collect(), TargetBasis::fixed("config"))
     };
     for (count, warnings) in [(9, vec![]), (10, vec![TARGETS_OMITTED.to_owned()])] {
         let named = NamedTouches::new(planned(count), &SecretTexts::default(), Access::Read);

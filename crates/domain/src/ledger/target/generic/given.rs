@@ -1,7 +1,7 @@
 //! The arguments of a call that may name something, with their values as text.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -10,11 +10,14 @@ use super::super::{FOUND_MAX, RESOURCE_BYTES_MAX, canonical, is_break, tidy};
 use super::GenericPlan;
 use super::role::{Role, Standing};
 
-/// Objects of a list that are looked at; further ones could not be named anyway.
+/// Items of a list that are looked at; further ones could not be named anyway.
 const ITEMS_MAX: usize = 2 * FOUND_MAX;
 
 /// Members of an inner object that are looked at. A larger one is data.
 const MEMBERS_MAX: usize = 32;
+
+/// Different keys of the further objects of a list that are looked up. More may name something.
+const KEYS_MAX: usize = 512;
 
 /// The longest name of a file in common file systems.
 const SEGMENT_BYTES_MAX: usize = 255;
@@ -69,12 +72,15 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Returns the arguments that have a role, in no order.
-pub(super) fn gather<'a>(
-    plan: &'a GenericPlan,
-    arguments: &'a Map<String, Value>,
-) -> Vec<Given<'a>> {
-    let mut given = Vec::with_capacity(arguments.len());
+/// The arguments that have a role, in no order.
+pub(super) struct Gathered<'a> {
+    pub(super) given: Vec<Given<'a>>,
+    /// A value that may name a resource cannot be read, or is not looked at.
+    pub(super) is_partial: bool,
+}
+
+pub(super) fn gather<'a>(plan: &'a GenericPlan, arguments: &'a Map<String, Value>) -> Gathered<'a> {
+    let mut gathered = Gathered { given: Vec::with_capacity(arguments.len()), is_partial: false };
     for (key, value) in arguments {
         let Some(role) = role(plan, key) else {
             continue;
@@ -82,18 +88,26 @@ pub(super) fn gather<'a>(
         match (value, opened(plan, key, &role)) {
             (Value::Object(members), Some(is_own)) if members.len() <= MEMBERS_MAX => {
                 let parent = Some(Parent { key, is_own, is_list: false });
+                let before = gathered.given.len();
                 for (key, value) in members {
-                    given.extend(outer(plan, key, value).map(|one| Given { parent, ..one }));
+                    let inner = outer(plan, key, value, &mut gathered.is_partial);
+                    gathered.given.extend(inner.map(|one| Given { parent, ..one }));
+                }
+                gathered.is_partial |= before == gathered.given.len() && names(&role);
+            }
+            (Value::Array(items), Some(is_own)) if has_objects(items) => {
+                let parent = Parent { key, is_own, is_list: true };
+                gathered.listed(plan, items, parent, names(&role));
+                let others = items.iter().filter(|item| !item.is_object());
+                let values = many(others, &role, &mut gathered.is_partial);
+                if !values.is_empty() {
+                    gathered.given.push(Given { key, parent: None, role, values });
                 }
             }
-            (Value::Array(items), Some(is_own)) if is_list_of_objects(items) => {
-                let parent = Parent { key, is_own, is_list: true };
-                listed(plan, items, parent, &mut given);
-            }
-            _ => given.extend(one(key, value, role)),
+            _ => gathered.given.extend(one(key, value, role, &mut gathered.is_partial)),
         }
     }
-    given
+    gathered
 }
 
 pub(super) fn role<'a>(plan: &'a GenericPlan, key: &str) -> Option<Cow<'a, Role>> {
@@ -103,8 +117,13 @@ pub(super) fn role<'a>(plan: &'a GenericPlan, key: &str) -> Option<Cow<'a, Role>
     }
 }
 
-fn outer<'a>(plan: &'a GenericPlan, key: &'a str, value: &'a Value) -> Option<Given<'a>> {
-    one(key, value, role(plan, key)?)
+fn outer<'a>(
+    plan: &'a GenericPlan,
+    key: &'a str,
+    value: &'a Value,
+    is_partial: &mut bool,
+) -> Option<Given<'a>> {
+    one(key, value, role(plan, key)?, is_partial)
 }
 
 /// Reports whether an object under this key holds arguments, and if so whether it is the thing that
@@ -123,49 +142,155 @@ fn opened(plan: &GenericPlan, key: &str, role: &Role) -> Option<bool> {
     }
 }
 
-fn is_list_of_objects(items: &[Value]) -> bool {
-    !items.is_empty() && items.iter().take(ITEMS_MAX).all(Value::is_object)
+fn has_objects(items: &[Value]) -> bool {
+    items.iter().take(ITEMS_MAX).any(Value::is_object)
 }
 
-/// Gathers the values of each key over the objects of a list.
-fn listed<'a>(
-    plan: &'a GenericPlan,
-    items: &'a [Value],
-    parent: Parent<'a>,
-    given: &mut Vec<Given<'a>>,
-) {
-    let mut keys: BTreeMap<&str, Given<'a>> = BTreeMap::new();
-    let objects = items.iter().take(ITEMS_MAX).filter_map(Value::as_object);
-    for members in objects.filter(|members| members.len() <= MEMBERS_MAX) {
-        for (key, value) in members {
-            let Some(mut one) = outer(plan, key, value) else {
+impl<'a> Gathered<'a> {
+    /// Gathers the values of each key over the objects of a list, each of which may have to name
+    /// something.
+    fn listed(
+        &mut self,
+        plan: &'a GenericPlan,
+        items: &'a [Value],
+        parent: Parent<'a>,
+        must_name: bool,
+    ) {
+        let mut keys: BTreeMap<&str, Given<'a>> = BTreeMap::new();
+        let (first, rest) = items.split_at(items.len().min(ITEMS_MAX));
+        for members in first.iter().filter_map(Value::as_object) {
+            if members.len() > MEMBERS_MAX {
+                self.is_partial = true;
                 continue;
-            };
-            match keys.get_mut(key.as_str()) {
-                Some(had) if had.values.len() < FOUND_MAX => had.values.append(&mut one.values),
-                Some(_) => {}
-                None => drop(keys.insert(key, Given { parent: Some(parent), ..one })),
             }
+            let mut is_read = false;
+            for (key, value) in members {
+                let Some(mut one) = outer(plan, key, value, &mut self.is_partial) else {
+                    continue;
+                };
+                is_read = true;
+                match keys.get_mut(key.as_str()) {
+                    Some(had) if had.values.len() < FOUND_MAX => had.values.append(&mut one.values),
+                    Some(had) => self.is_partial |= names(&had.role),
+                    None => drop(keys.insert(key, Given { parent: Some(parent), ..one })),
+                }
+            }
+            self.is_partial |= must_name && !is_read;
+        }
+        self.is_partial = self.is_partial || may_name(plan, rest);
+        self.given.extend(keys.into_values());
+    }
+}
+
+/// Reports whether objects of a list that are not looked at have a key that names something.
+fn may_name(plan: &GenericPlan, items: &[Value]) -> bool {
+    let mut plain: HashSet<&str> = HashSet::new();
+    let mut is_plain = |key| {
+        plain.contains(key)
+            || plain.len() < KEYS_MAX
+                && !role(plan, key).is_some_and(|role| names(&role))
+                && plain.insert(key)
+    };
+    let objects = items.iter().filter_map(Value::as_object);
+    !objects.flat_map(Map::keys).all(|key| is_plain(key))
+}
+
+/// Reports whether a key of this role names a resource by a short text.
+pub(super) fn names(role: &Role) -> bool {
+    match role {
+        Role::Path { .. }
+        | Role::End(_)
+        | Role::Address
+        | Role::Scope { .. }
+        | Role::Id { .. }
+        | Role::Bare
+        | Role::Name
+        | Role::Key { .. }
+        | Role::Kind
+        | Role::Statement => true,
+        Role::Content
+        | Role::MaybeId { .. }
+        | Role::Title
+        | Role::Manifest
+        | Role::Value
+        | Role::Method
+        | Role::Envelope { .. } => false,
+    }
+}
+
+/// Reports whether a value from which no text was taken may name something all the same. What spans
+/// several lines is no path, and most texts are no addresses.
+fn is_unread(value: &Value, role: &Role) -> bool {
+    match (value, role) {
+        (Value::String(text), Role::Path { .. } | Role::End(_)) => {
+            !text.is_empty() && !text.contains(is_break)
+        }
+        (Value::String(text), Role::Address | Role::Content) => {
+            canonical::is_address(text) || text.starts_with('/')
+        }
+        (Value::String(text), role) => names(role) && !text.trim().is_empty(),
+        (Value::Object(members), Role::Path { .. } | Role::Scope { .. } | Role::Id { .. }) => {
+            !members.is_empty()
+        }
+        (Value::Object(members), Role::Envelope { .. } | Role::MaybeId { .. }) => {
+            members.len() > MEMBERS_MAX
+        }
+        _ => false,
+    }
+}
+
+fn one<'a>(
+    key: &'a str,
+    value: &'a Value,
+    role: Cow<'a, Role>,
+    is_partial: &mut bool,
+) -> Option<Given<'a>> {
+    let values = match value {
+        Value::String(text) if is_plural(key) && text.contains(',') && !is_long(&role) => {
+            parted(text, is_partial)
+        }
+        Value::Array(items) => many(items.iter(), &role, is_partial),
+        value => {
+            let read = read(value, &role);
+            *is_partial |= read.is_none() && is_unread(value, &role);
+            read.into_iter().collect()
+        }
+    };
+    (!values.is_empty()).then_some(Given { key, parent: None, role, values })
+}
+
+/// Returns the values of a list that can be read.
+fn many<'a>(
+    items: impl Iterator<Item = &'a Value>,
+    role: &Role,
+    is_partial: &mut bool,
+) -> Vec<Cow<'a, str>> {
+    let mut values = Vec::new();
+    for (at, item) in items.enumerate() {
+        if at == ITEMS_MAX || values.len() == FOUND_MAX {
+            *is_partial |= names(role);
+            break;
+        }
+        match read(item, role) {
+            Some(value) => values.push(value),
+            None if matches!(role, Role::Address) => *is_partial |= is_unread(item, role),
+            None => *is_partial |= names(role),
         }
     }
-    given.extend(keys.into_values());
+    values
 }
 
-fn one<'a>(key: &'a str, value: &'a Value, role: Cow<'a, Role>) -> Option<Given<'a>> {
-    let text = match *role {
-        Role::Path { .. } | Role::End(_) => path,
-        Role::Address | Role::Content => address,
-        _ => text,
-    };
-    let is_long = matches!(*role, Role::Statement | Role::Manifest);
-    let values = match value {
-        Value::String(text) if is_long => vec![Cow::Borrowed(text.as_str())],
-        Value::String(text) if is_plural(key) && text.contains(',') => parted(text)?,
-        Value::Array(items) => items.iter().take(ITEMS_MAX).map(text).collect::<Option<_>>()?,
-        value => vec![text(value)?],
-    };
-    let values = values.into_iter().take(FOUND_MAX).collect::<Vec<_>>();
-    (!values.is_empty()).then_some(Given { key, parent: None, role, values })
+fn is_long(role: &Role) -> bool {
+    matches!(role, Role::Statement | Role::Manifest)
+}
+
+fn read<'a>(value: &'a Value, role: &Role) -> Option<Cow<'a, str>> {
+    match (value, role) {
+        (Value::String(text), role) if is_long(role) => Some(Cow::Borrowed(text)),
+        (value, Role::Path { .. } | Role::End(_)) => path(value),
+        (value, Role::Address | Role::Content) => address(value),
+        (value, _) => text(value),
+    }
 }
 
 /// Returns a path, as short as its words allow. Every character of a path counts, also the blanks
@@ -184,7 +309,10 @@ fn path(value: &Value) -> Option<Cow<'_, str>> {
 /// Returns an address, which is shortened later.
 fn address(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::String(text) if text.contains("://") => Some(Cow::Borrowed(text.trim())),
+        Value::String(text) if text.contains("://") || canonical::is_address(text) => {
+            // Blanks beyond ASCII are a part of an address.
+            Some(Cow::Borrowed(text.trim_matches(|char: char| char <= ' ')))
+        }
         value => text(value),
     }
 }
@@ -216,10 +344,13 @@ fn is_plural(key: &str) -> bool {
 }
 
 /// Splits ids that are written in one text: `SHOP-1,SHOP-2`.
-fn parted(text: &str) -> Option<Vec<Cow<'_, str>>> {
+fn parted<'t>(text: &'t str, is_partial: &mut bool) -> Vec<Cow<'t, str>> {
     if text.len() > RESOURCE_BYTES_MAX || text.contains(is_break) {
-        return None;
+        *is_partial = true;
+        return Vec::new();
     }
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    Some(parts.take(FOUND_MAX).map(Cow::Borrowed).collect())
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let values = parts.by_ref().take(FOUND_MAX).map(Cow::Borrowed).collect();
+    *is_partial |= parts.next().is_some();
+    values
 }

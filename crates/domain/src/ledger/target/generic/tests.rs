@@ -18,7 +18,17 @@ fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedT
     let properties = Map::new();
     let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
     let place = CallPlace { root, is_local: true, query_key: &KEY };
-    GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place)
+    GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut false)
+}
+
+/// Reports whether something that the arguments may name is told to be missing.
+fn is_partial(tool: &str, arguments: &Value) -> bool {
+    let properties = Map::new();
+    let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
+    let place = CallPlace { root: Some("/w"), is_local: true, query_key: &KEY };
+    let mut is_partial = false;
+    GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut is_partial);
+    is_partial
 }
 
 /// Returns what a record of the call would name.
@@ -161,6 +171,14 @@ fn files_are_named_by_their_paths() {
         ("replace", json!({"name_path": "Cart/total"}), &[]),
         ("convert_time", json!({"source_timezone": "A/B", "target_timezone": "C/D"}), &[]),
         ("call_api", json!({"method": "GET", "path": "/v1/users"}), &["srv /v1/users"]),
+        // a text that could be a statement
+        (
+            "replace_in_file",
+            json!({"path": "a", "query": "select * from notes", "replacement": "x"}),
+            &["filesystem /w/a", "srv a:notes?"],
+        ),
+        ("run", json!({"db_path": "/a.db", "query": "select * from t"}), &["srv /a.db:t?"]),
+        ("run", json!({"path": "/a.db", "sql": "drop table t"}), &["srv /a.db:t!"]),
     ]);
 }
 
@@ -263,6 +281,58 @@ fn what_looks_like_a_secret_is_hidden_and_the_rest_is_named() {
             &["srv thing/[redacted]", "srv thing/7"],
         ),
     ]);
+}
+
+#[test]
+fn what_cannot_be_read_hides_nothing_beside_it_and_is_told() {
+    let many = |count: usize| -> Map<String, Value> {
+        (0..count).map(|at| (format!("x{at}"), json!(at))).collect()
+    };
+    let with = |mut members: Map<String, Value>, key: &str, value: Value| {
+        members.insert(key.to_owned(), value);
+        Value::Object(members)
+    };
+    let padded = |count: usize, value: Value| {
+        let mut items = vec![json!({"text": "x"}); count];
+        items.push(value);
+        json!({ "records": items })
+    };
+    let (plan, odd) = ("filesystem /w/plan.md", true);
+    for (tool, arguments, expected, is_told) in [
+        ("read", json!({"paths": ["plan.md", ""]}), vec![plan], odd),
+        ("read", json!({"paths": ["plan.md", null]}), vec![plan], odd),
+        ("read", json!({"paths": [{}, "plan.md"]}), vec![plan], odd),
+        ("read", json!({"paths": ["*", "plan.md"]}), vec![plan], false),
+        ("read", json!({"files": [{"path": "plan.md"}, 7]}), vec!["filesystem /w/7", plan], false),
+        ("read", json!({"files": [{"path": "plan.md"}, null]}), vec![plan], odd),
+        ("read", json!({"paths": vec!["plan.md"; 11]}), vec![plan], odd),
+        ("read", json!({"paths": vec!["plan.md"; 10]}), vec![plan], false),
+        ("read", json!({"path": "  "}), vec![], odd),
+        ("read", json!({"path": {"x": 1}}), vec![], odd),
+        ("get_thing", json!({"thing_id": "a\nb"}), vec![], odd),
+        ("get_things", json!({"thing_ids": ["a", "b\u{2028}c"]}), vec!["srv thing/a"], odd),
+        (
+            "get_things",
+            json!({"thing_ids": format!("{}b", "a,".repeat(10))}),
+            vec!["srv thing/a"],
+            odd,
+        ),
+        ("update_records", with(many(3), "data", Value::Object(many(33))), vec![], odd),
+        ("update_records", with(many(3), "data", Value::Object(many(32))), vec![], false),
+        ("update_records", with(many(256), "path", json!("plan.md")), vec![], odd),
+        ("update_records", with(many(255), "path", json!("plan.md")), vec![plan], false),
+        ("update_records", padded(20, json!({"id": 7})), vec![], odd),
+        ("update_records", padded(20, json!({"note": 7})), vec![], false),
+        ("update_records", padded(19, Value::Object(many(33))), vec![], odd),
+        // Nothing is given, or it is content.
+        ("read", json!({"path": null, "thing_id": "", "paths": [], "data": {}}), vec![], false),
+        ("write", json!({"path": "plan.md", "value": "a\nb", "title": "a\nb"}), vec![plan], false),
+        ("query", json!({"query": "please drop the idea; select a better one"}), vec![], false),
+        ("open", json!({"url": "mailto:a@b.c", "link_url": "see https://h/x"}), vec![], false),
+    ] {
+        assert_eq!(found(tool, &arguments), expected, "{tool} {arguments:.200}");
+        assert_eq!(is_partial(tool, &arguments), is_told, "{tool} {arguments:.200}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod files;
 mod ids;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use super::super::{Access, CallPlace, Target, canonical, manifest, sql, uri, words};
 use super::given::Given;
@@ -23,6 +24,8 @@ pub(super) struct Call<'a> {
     pub(super) given: &'a [Given<'a>],
     /// The containers that are named, the widest first and each once.
     scopes: Vec<(usize, &'a Given<'a>)>,
+    /// A value that may name a resource was not understood.
+    is_partial: Cell<bool>,
 }
 
 impl<'a> Call<'a> {
@@ -31,13 +34,23 @@ impl<'a> Call<'a> {
         place: &'a CallPlace<'a>,
         given: &'a [Given<'a>],
     ) -> Call<'a> {
-        Call { plan, place, given, scopes: scopes(given) }
+        Call { plan, place, given, scopes: scopes(given), is_partial: Cell::new(false) }
+    }
+
+    pub(super) fn is_partial(&self) -> bool {
+        self.is_partial.get()
+    }
+
+    /// Notes that a value may name a resource that is not found.
+    fn miss<T>(&self) -> Option<T> {
+        self.is_partial.set(true);
+        None
     }
 
     pub(super) fn find(&self) -> Vec<Finding<'a>> {
         let tables = self.tables();
         if !tables.is_empty() {
-            return tables;
+            return self.file_of(&tables).into_iter().chain(tables).collect();
         }
         if let Some(found) = self.manifest().or_else(|| self.revision()) {
             return vec![found];
@@ -75,8 +88,23 @@ impl<'a> Call<'a> {
 
     /// Names a thing of the server; its parts must not be a document.
     fn named(&self, given: &'a Given<'a>, resource: String) -> Option<Finding<'a>> {
-        let target = Target::new(self.plan.system(), resource)?;
+        let target = Target::new(self.plan.system(), resource).or_else(|| self.miss())?;
         Some(Finding { target, access: None, given })
+    }
+
+    /// Returns the file that a call is about although a text in it could be a statement.
+    fn file_of(&self, tables: &[Finding<'a>]) -> Vec<Finding<'a>> {
+        let says = |given: &Given<'_>, words: &[&str]| {
+            let key = given.key.to_ascii_lowercase();
+            words.iter().any(|word| key.contains(word))
+        };
+        let is_database = |given: &&Given<'_>| says(given, &["db", "database"]);
+        if tables.iter().any(|one| says(one.given, &["sql"]))
+            || self.paths().any(|p| is_database(&p))
+        {
+            return Vec::new();
+        }
+        self.files()
     }
 
     /// Names the tables of all statements, inside the containers that other arguments name; those
@@ -86,9 +114,14 @@ impl<'a> Call<'a> {
         for given in self.with_role(|role| *role == Role::Statement) {
             let is_words = self.plan.tool.searches && !given.key.contains("sql");
             let scripts = given.values.iter().filter(|_| !is_words);
-            for (table, access) in scripts.flat_map(|script| sql::tables(script)) {
-                let named = self.named(given, self.in_database(&table));
-                found.extend(named.map(|one| Finding { access: Some(access), ..one }));
+            for script in scripts.map(|script| sql::read(script)) {
+                if script.leaves_doubt(given.key) {
+                    self.is_partial.set(true);
+                }
+                for (table, access) in script.tables {
+                    let named = self.named(given, self.in_database(&table));
+                    found.extend(named.map(|one| Finding { access: access.known(), ..one }));
+                }
             }
         }
         found.sort_by_key(|one| one.access != Some(Access::Write));
@@ -149,16 +182,21 @@ impl<'a> Call<'a> {
     }
 
     fn address(&self, given: &'a Given<'a>, value: &str) -> Option<Finding<'a>> {
-        let file = || value.starts_with("file://").then(|| canonical::file(value, self.place))?;
+        let file =
+            || canonical::is_file_address(value).then(|| canonical::file(value, self.place))?;
         if let Some(target) = canonical::web(value, self.place).or_else(file) {
             return Some(Finding { target, access: None, given });
         }
         let scheme = value.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        if words::has(NO_RESOURCE, &scheme) || value.contains(char::is_whitespace) {
+        if words::has(NO_RESOURCE, &scheme) {
             return None;
         }
-        let shared = value.contains("://") && canonical::is_shared(&scheme);
-        self.named(given, uri::canonical(value)?).filter(|_| !shared)
+        let is_address = canonical::is_address(value);
+        if value.contains(char::is_whitespace) || is_address && canonical::is_shared(&scheme) {
+            return if is_address { self.miss() } else { None };
+        }
+        let named = uri::canonical(value).or_else(|| if is_address { self.miss() } else { None });
+        self.named(given, named?)
     }
 }
 

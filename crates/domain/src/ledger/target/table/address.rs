@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::template::TargetTemplate;
+use super::super::template::{Found, TargetTemplate};
 use super::super::{CallPlace, Target};
 
 /// A form of address, such as `https://github.com/{owner}/{repo}/issues/{number}`. A part in braces
@@ -64,8 +64,8 @@ impl KnownAddress {
         if given.next().is_some() && !self.has_rest {
             return None;
         }
-        let mut found = Vec::new();
+        let mut found = Found::default();
         self.resource.apply(&parts, system, &NOWHERE, &mut found);
-        found.into_iter().next().map(|(target, _)| target)
+        found.targets.into_iter().next().map(|(target, _)| target)
     }
 }

@@ -8,14 +8,14 @@ use super::*;
 const PLACE: CallPlace<'_> = CallPlace { root: Some("/w"), is_local: true, query_key: &[1; 32] };
 
 fn apply(template: &str, arguments: &Value) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = Found::default();
     let template = TargetTemplate::parse(template).unwrap_or_else(|fault| panic!("{fault}"));
     template.apply(arguments.as_object().unwrap(), "srv", &PLACE, &mut found);
     let shown = |(target, access): &(Target, Option<Access>)| {
         let access = access.map_or(String::new(), |access| format!(" {}", access.as_str()));
         format!("{} {}{access}", target.system(), target.resource())
     };
-    found.iter().map(shown).collect()
+    found.targets.iter().map(shown).collect()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn files_of_a_server_elsewhere_are_not_named() {
     let place = CallPlace { is_local: false, ..PLACE };
     let template = TargetTemplate::parse("{a:file}").unwrap();
     let arguments = json!({"a": "/etc/hosts"});
-    let mut found = Vec::new();
+    let mut found = Found::default();
     assert!(!template.apply(arguments.as_object().unwrap(), "srv", &place, &mut found));
 }
 
@@ -145,7 +145,7 @@ proptest! {
     fn no_text_makes_reading_or_applying_fail(text in "[{}a-c|.:=\\[\\]() lowerfilurt]{0,40}") {
         if let Ok(template) = TargetTemplate::parse(&text) {
             let arguments = json!({"a": "x", "b": [{"c": "y\n"}], "c": {"a": 7}});
-            template.apply(arguments.as_object().unwrap(), "s", &PLACE, &mut Vec::new());
+            template.apply(arguments.as_object().unwrap(), "s", &PLACE, &mut Found::default());
         }
     }
 

@@ -58,20 +58,21 @@ pub(super) fn filtered<'v>(raw: Cow<'v, str>, filters: &[Filter]) -> Option<Filt
     (fits && (is_path || !text.contains(is_break)) && !is_json(text)).then_some(value)
 }
 
-/// Returns the tables of scripts, those that are changed first.
+/// Returns the tables of scripts, those that are changed first. Reports whether there may be others.
 pub(super) fn tables<'v>(
     scripts: impl Iterator<Item = Cow<'v, str>>,
     filters: &[Filter],
-) -> Vec<FilteredValue<'v>> {
-    let mut found = Vec::new();
-    for script in scripts {
-        for (table, access) in sql::tables(&script) {
+) -> (Vec<FilteredValue<'v>>, bool) {
+    let (mut found, mut leaves_doubt) = (Vec::new(), false);
+    for script in scripts.map(|script| sql::read(&script)) {
+        leaves_doubt |= script.leaves_doubt("sql");
+        for (table, access) in script.tables {
             let named = filtered(Cow::Owned(table), filters);
-            found.extend(named.map(|named| FilteredValue { access: Some(access), ..named }));
+            found.extend(named.map(|named| FilteredValue { access: access.known(), ..named }));
         }
     }
     found.sort_by_key(|table| table.access != Some(Access::Write));
-    found
+    (found, leaves_doubt)
 }
 
 fn apply<'v>(filter: &Filter, value: FilteredValue<'v>) -> Option<FilteredValue<'v>> {

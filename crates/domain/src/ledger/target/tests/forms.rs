@@ -45,6 +45,9 @@ fn files_of_this_machine_only() {
         ("file://localhost/a", HERE, Some("/a")),
         ("FILE://u:p@localhost/a%2e/b?x#y", HERE, Some("/a./b")),
         ("file:///a/%2e%2E/b", HERE, Some("/b")),
+        ("file:/a/b", HERE, Some("/a/b")),
+        ("file:///a:%2F%2Fb", HERE, Some("/a:/b")),
+        ("file:a", HERE, Some("/w/file:a")),
         ("file://elsewhere/a", HERE, None),
         ("file://../a", HERE, Some("/w/a")),
         ("https://h/../../a", HERE, Some("/w/a")),
@@ -82,6 +85,7 @@ fn addresses_keep_apart_what_their_queries_keep_apart() {
         ),
         ("https://api.telegram.org/bot1:abc/send", Some("https://api.telegram.org/[redacted]")),
         ("https://h/a\r\nb", Some("https://h/ab")),
+        ("https://h/a b/\u{e4}", Some("https://h/a%20b/%C3%A4")),
     ] {
         assert_eq!(web(text).as_deref(), expected, "{text}");
     }
@@ -150,14 +154,76 @@ fn the_tables_of_simple_statements() {
         ("begin; delete from a; commit", write("a")),
         ("update the docs, please", none.clone()),
         ("who likes tea", none.clone()),
+        ("who can select from the list", none.clone()),
+        // several in one, as some dialects allow
+        ("select * from notes drop table users", both("users", "notes")),
+        ("select 1 truncate table a insert b values (1) delete c where 1 = 1", write("a b c")),
+        ("select * from a merge b using a on a.x = b.x", both("b", "a")),
+        ("if 1 = 1 begin delete from a end", write("a")),
+        ("alter table a add x int drop table b", write("a b")),
+        ("rename table a to b, c to d", write("a b c d")),
+        ("copy a from '/x'", write("a")),
+        ("copy a (x) to '/x'", read("a")),
+        ("(select * from a) union (select * from b)", read("a b")),
+        ("insert into a values (1) on conflict do update set x = 1", write("a")),
+        ("insert into a values (1) on duplicate key update x = 1", write("a")),
+        ("create table a (b int references c on delete cascade on update set null)", write("a")),
+        ("create trigger x after insert or update on a for each row execute f()", write("a")),
+        ("alter table a drop column b", write("a")),
+        ("select replace(a, 'x', 'y'), truncate(b, 2), insert(c, 1, 2, 'x') from t", read("t")),
+        // what dialects read differently
+        ("select 1--1; drop table users", write("users")),
+        ("select 1--'\n; drop table users; --'", write("users")),
+        ("select 1 #'\n; drop table users; #'", write("users")),
+        ("select 'a\\''; drop table users", write("users")),
+        ("select 'a\\'; drop table users; --'", write("users")),
+        ("/*!50000 drop table users */", write("users")),
+        ("select 1 /* /* */ ' */; drop table users; --'", write("users")),
+        ("select $$ ' $$; drop table users; --'", write("users")),
+        ("select a #>> '{x}' from t -- why", read("t")),
+        ("select a from t --why", read("t")),
         ("", none.clone()),
         ("select 'open from t", none.clone()),
     ] {
-        assert_eq!(sql::tables(statement), expected, "{statement}");
+        assert_eq!(sql::read(statement).tables, expected, "{statement}");
     }
-    assert_eq!(sql::tables(&format!("select * from t -- {}", "x".repeat(1 << 20))), none);
+    assert_eq!(sql::read(&format!("select * from t -- {}", "x".repeat(1 << 20))).tables, none);
     let joins = "select * from t".to_owned() + &" join t on 1".repeat(2000);
-    assert_eq!(sql::tables(&joins), read("t"));
+    assert_eq!(sql::read(&joins).tables, read("t"));
+}
+
+#[test]
+fn what_a_script_may_do_is_never_a_read() {
+    for (statement, access, leaves_doubt) in [
+        ("select * from t", Access::Read, false),
+        ("select * from t; commit; set x = 'it''s'; show tables", Access::Read, false),
+        ("select * from t -- it's", Access::Read, false),
+        ("select a->'x' #>> '{y}' from t where a = any(array['a', 'b'])", Access::Read, false),
+        ("select * from t --it's", Access::Unknown, true),
+        ("select * from t; do $$ begin drop table users; end $$", Access::Unknown, true),
+        ("select * from t exec('drop table users')", Access::Unknown, true),
+        ("select * from t; exec('drop table users')", Access::Unknown, true),
+        ("select * from t; call clear()", Access::Unknown, true),
+        ("select * from t; drop database shop", Access::Unknown, true),
+        ("select * from t; frobnicate users", Access::Unknown, true),
+        ("select * from t where a = 'x\\'", Access::Unknown, true),
+        ("select * from t where a = 'open", Access::Unknown, true),
+        ("select * from t /* open", Access::Unknown, true),
+        ("select * from t -- a\r; drop table users", Access::Unknown, true),
+        ("select [']; drop table users --'] from t", Access::Unknown, true),
+    ] {
+        let script = sql::read(statement);
+        let found = script.tables.iter().find(|(table, _)| table == "t").map(|(_, access)| *access);
+        assert_eq!(found, (Some(access)), "{statement}");
+        assert_eq!(script.leaves_doubt("query"), leaves_doubt, "{statement}");
+    }
+    // Alone, they are no more understood.
+    for statement in ["do $$ drop table t $$", "exec('drop table t')", "x".repeat(40_000).as_str()]
+    {
+        assert!(sql::read(statement).leaves_doubt("query"), "{statement:.40}");
+    }
+    assert!(!sql::read("what is new?").leaves_doubt("query"), "most texts are no statements");
+    assert!(sql::read("frobnicate users").leaves_doubt("sql"));
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
             Role::Scope { .. } => is_folder(given),
             _ => false,
         });
-        paths.filter(|given| is_path(given.first()))
+        paths.filter(|given| given.values.iter().any(|path| is_path(path)))
     }
 
     /// Reports whether files are only named, so that they may lie in a thing of the server.
@@ -177,12 +177,12 @@ impl<'a> Call<'a> {
         }
         let resource = if path.starts_with('/') {
             clean(path, "/")?
-        } else if path.contains("://") {
-            uri::canonical(path)?
+        } else if path.contains("://") || canonical::is_address(path) {
+            uri::canonical(path).or_else(|| self.miss())?
         } else {
             canonical::inner_path(path)?
         };
-        let target = Target::of_server(self.plan.system(), resource)?;
+        let target = Target::of_server(self.plan.system(), resource).or_else(|| self.miss())?;
         Some(Finding { target, access, given })
     }
 }
