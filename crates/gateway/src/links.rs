@@ -15,14 +15,16 @@ use crate::limits::{
     LINK_THREAD_IDLE, LINK_THREADS_MAX, LINK_TIME_MAX, LINKS_MAX, LINKS_WAITING_MAX,
 };
 
-/// Follows the links of an absolute path without `.` and `..`. The part that does not exist, or that
-/// may not be read, stays as it is. Returns `None` if the path has no links, or too many. Blocks.
+/// Follows the links of an absolute path, in which `..` leads out of the folder that was reached. The
+/// part that does not exist, or that may not be read, stays as it is. Returns `None` if the path has
+/// neither links nor `..`, or too many links. Blocks.
 pub fn real_path(path: &Path) -> Option<PathBuf> {
     let mut left: Vec<OsString> = names(path).rev().collect();
     let mut real = PathBuf::from("/");
-    let (mut links, mut is_there) = (0, true);
+    let (mut links, mut is_there, mut leads_up) = (0, true, false);
     while let Some(name) = left.pop() {
         if name == ".." {
+            leads_up = true;
             real.pop();
             continue;
         }
@@ -47,7 +49,7 @@ pub fn real_path(path: &Path) -> Option<PathBuf> {
             Err(_) => is_there = false,
         }
     }
-    (links > 0).then_some(real)
+    (links > 0 || leads_up).then_some(real)
 }
 
 /// Returns the names in a path, with each `..`.
@@ -296,6 +298,7 @@ mod tests {
             ("real/up", "../real/deep"),
             ("absolute", dir.join("real/file").to_str().unwrap()),
             ("chain", "absolute"),
+            ("absolute-up", dir.join("real/deep").to_str().unwrap()),
             ("dangling", "real/none"),
             ("dangling-up", "none/../real/file"),
             ("loop", "loop"),
@@ -317,6 +320,12 @@ mod tests {
             ("dangling-up", Some("real/file")),
             ("loop", None),
             ("ring/x", None),
+            ("loop/../real/file", None),
+            // A `..` leads out of the folder behind the link.
+            ("folder/../real/file", Some("real/file")),
+            ("folder/up/../file", Some("real/file")),
+            ("absolute-up/../file", Some("real/file")),
+            ("real/../real/./file", Some("real/file")),
         ] {
             assert_eq!(real(&dir, path).as_deref(), expected, "{path}");
         }

@@ -140,6 +140,14 @@ impl Redactor {
         changed
     }
 
+    /// Reports whether what is hidden in a list is hidden for what the list itself holds, rather than
+    /// for its key.
+    pub(super) fn hides_alone(&self, sent: &[Value], redacted: &[Value]) -> bool {
+        let mut alone = sent.to_vec();
+        self.list(&mut alone);
+        alone == redacted
+    }
+
     fn members(&self, members: &mut Map<String, Value>) -> bool {
         let label = |label: &str| {
             let label = members.get(label).and_then(Value::as_str)?;

@@ -321,9 +321,9 @@ async fn no_secret_becomes_a_target() {
         ),
         (json!({"database": "postgres://u:pw-hunter2@h/app", "table": "t"}), "hunter2", json!("t")),
         (json!({"path": "https://h/r?sig=hunter3"}), "sig=hunter3", json!("https://h/r")),
-        (json!({"object": JWT}), JWT, hidden),
-        // The operator says that all values of this key are secrets, so none is a name.
-        (json!({"resource": "hunter4"}), "hunter4", json!(null)),
+        (json!({"object": JWT}), JWT, hidden.clone()),
+        // The operator says that all values of this key are secrets.
+        (json!({"resource": "hunter4"}), "hunter4", hidden),
     ]
     .into_iter()
     .enumerate()

@@ -25,6 +25,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::redaction::REDACTED;
 pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
     ToolPattern, UnfitTargetRule, system_fault,
@@ -90,6 +91,11 @@ impl Target {
         both.then(|| Target { system: system.to_owned(), resource })
     }
 
+    /// Reports whether it is a file whose name depends on the links in its path.
+    pub fn is_unresolved(&self) -> bool {
+        self.system == FILESYSTEM && self.resource.split('/').any(|segment| segment == "..")
+    }
+
     pub fn system(&self) -> &str {
         &self.system
     }
@@ -125,7 +131,7 @@ pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Opt
         "Glob" => of_file(text(&["cwd", "path"]).unwrap_or("."), root),
         "Grep" => of_file(text(&["path", "cwd"]).unwrap_or("."), root),
         "Bash" => {
-            let cwd = clean(text(&["cwd"]).unwrap_or("."), root)?;
+            let cwd = absolute(text(&["cwd"]).unwrap_or("."), root, Parents::Kept)?;
             of_shell(text(&["command"])?, &cwd)
         }
         _ => None,
@@ -140,14 +146,16 @@ pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
 /// Returns the target for a server's resource: a file of this machine, an address that means the same
 /// to everyone, or something of the server's own.
 pub fn of_resource(server: &str, uri: &str, place: &CallPlace<'_>) -> Option<Target> {
-    let here = || uri.starts_with("file:").then(|| canonical::file(uri, place)).flatten();
+    let here = || canonical::is_file_address(uri).then(|| canonical::file(uri, place)).flatten();
     let own = || Target::new(server, uri.to_owned());
     here().or_else(|| canonical::web(uri, place)).or_else(own)
 }
 
-/// Returns the one file that a shell command certainly changes, if there is exactly one.
+/// Returns the one file that a shell command certainly changes, if there is exactly one. Its path
+/// keeps each `..`, which leads out of the folder that a link before it leads to: only once the links
+/// are followed is it the name of a file.
 pub fn of_shell(command: &str, cwd: &str) -> Option<Target> {
-    of_file(&shell::changed_file(command)?, cwd)
+    Target::of_path(absolute(&shell::changed_file(command)?, cwd, Parents::Kept)?)
 }
 
 /// The result of the first key that applies. A match ends the search even if its value is unusable.
@@ -230,29 +238,30 @@ fn is_break(char: char) -> bool {
 /// Reports whether text is a document passed as a value, not the name of one.
 fn is_json(text: &str) -> bool {
     let within = |open, close| text.starts_with(open) && text.ends_with(close);
-    within('{', '}') || within('[', ']')
+    (within('{', '}') || within('[', ']')) && text != REDACTED
 }
 
 fn usable(value: &Value) -> Option<&str> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Removes the user, perhaps with a password, from the address of a share: `//user@host/share`.
-fn without_share_user(path: &str) -> Cow<'_, str> {
-    let host = path.strip_prefix("//").and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    match host.rfind('@') {
-        Some(at) => Cow::Owned(format!("//{}", &path["//".len() + at + 1..])),
-        None => Cow::Borrowed(path),
-    }
+/// What becomes of each `..` in a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parents {
+    Resolved,
+    Kept,
 }
 
 /// Makes a path absolute, without `.`, `..`, and doubled or trailing slashes. Links are not
 /// followed: that would need the disk, and the result could differ the next time.
 fn clean(path: &str, cwd: &str) -> Option<String> {
+    absolute(path, cwd, Parents::Resolved)
+}
+
+fn absolute(path: &str, cwd: &str, parents: Parents) -> Option<String> {
     if path.is_empty() {
         return None;
     }
-    let path = without_share_user(path);
     let start = if path.starts_with('/') { "/" } else { cwd };
     if !start.starts_with('/') {
         return None;
@@ -261,7 +270,9 @@ fn clean(path: &str, cwd: &str) -> Option<String> {
     for part in start.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
-            ".." => whole.truncate(whole.rfind('/').unwrap_or(0)),
+            ".." if parents == Parents::Resolved || whole.is_empty() => {
+                whole.truncate(whole.rfind('/').unwrap_or(0))
+            }
             part => {
                 whole.push('/');
                 whole.push_str(part);

@@ -5,7 +5,7 @@ use domain::Caller;
 use domain::catalog::{PlanSource, ToolPlan};
 use domain::ledger::frame::EventFrame;
 use domain::ledger::hook;
-use domain::ledger::target::{Access, CallPlace, SecretTexts, TargetBasis, Touches};
+use domain::ledger::target::{Access, CallPlace, SecretTexts, Target, TargetBasis, Touches};
 use domain::policy::Lock;
 use domain::tool::{Class, Hints, ToolName};
 use serde_json::{Map, Value};
@@ -27,7 +27,9 @@ pub(super) async fn named(
     if let Some(target) = frame.target.clone() {
         let touches = Touches::reported(Some(target), Access::of(class));
         // The hook had no time for it; other senders name files as they like.
-        let touches = if has(hook::LINKS) { real(gateway, touches).await } else { touches };
+        let is_unresolved = touches.main().is_some_and(Target::is_unresolved);
+        let is_open = has(hook::LINKS) || is_unresolved;
+        let touches = if is_open { real(gateway, touches).await } else { touches };
         return NamedTouches { touches, warnings: Vec::new() };
     }
     if has(hook::TARGET) {

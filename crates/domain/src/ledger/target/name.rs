@@ -20,7 +20,7 @@ use redact::{REDACTED, Redactor};
 pub struct NameLosses {
     /// A part of a name is hidden: it appears to be a secret.
     pub is_redacted: bool,
-    /// A name was too long, and the resource is left out.
+    /// A name was too long, or is not known, and the resource is left out.
     pub is_omitted: bool,
 }
 
@@ -43,6 +43,11 @@ impl Touches {
         let named: Vec<Touched> = self.all().iter().filter_map(named).collect();
         let is_omitted = named.len() < self.all().len();
         let touches = match self.basis() {
+            Some(_)
+                if named.is_empty() && self.all().iter().any(|it| it.target.is_unresolved()) =>
+            {
+                Touches::nothing(TargetBasis::UNREAD)
+            }
             Some(_) if named.is_empty() => Touches::nothing(TargetBasis::TOO_LONG),
             Some(basis) => Touches::new(named, basis.clone()),
             None => Touches::recorded(named, None),
@@ -55,8 +60,12 @@ impl Touches {
 impl Target {
     /// Returns the target under the name that a record may have: `[redacted]` for each segment with a
     /// part of a secret, and characters that end a line by their code points. Returns `None` if the
-    /// name is too long; a shortened one would be that of another resource.
+    /// name is too long, as a shortened one would be that of another resource, or if links decide
+    /// which file it is.
     pub fn recordable(&self, redactor: &Redactor) -> Option<Cow<'_, Target>> {
+        if self.is_unresolved() {
+            return None;
+        }
         let (system, resource) = (redactor.text(&self.system), hidden(&self.resource, redactor));
         let resource = in_one_line(resource);
         if system.len() > SYSTEM_BYTES_MAX || resource.len() > RESOURCE_BYTES_MAX {
@@ -134,6 +143,12 @@ fn in_one_line(name: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Reports whether a key holds the words of a command, in which a secret follows its flag.
+fn is_command(key: &str) -> bool {
+    let word = key.rsplit(['_', '-']).next().unwrap_or_default().to_ascii_lowercase();
+    ["arg", "args", "arguments", "argv", "cmd", "command"].contains(&word.as_str())
+}
+
 /// The secrets that a call's arguments contain. A name may have one in another case, in which it is
 /// not recognised.
 #[derive(Clone, Debug, Default)]
@@ -159,8 +174,37 @@ impl SecretTexts {
         redactor: &Redactor,
     ) {
         for (key, value) in sent {
-            if let Some(redacted) = redacted.get(key) {
-                self.compare(value, redacted, redactor);
+            match (value, redacted.get(key)) {
+                (Value::Array(sent), Some(Value::Array(redacted))) => {
+                    if *sent != *redacted
+                        && !is_command(key)
+                        && redactor.hides_alone(sent, redacted)
+                    {
+                        self.add_each(sent, redacted, redactor);
+                    } else {
+                        self.compare_items(sent, redacted, redactor);
+                    }
+                }
+                (value, Some(redacted)) => self.compare(value, redacted, redactor),
+                (_, None) => {}
+            }
+        }
+    }
+
+    fn compare_items(&mut self, sent: &mut [Value], redacted: &[Value], redactor: &Redactor) {
+        for (value, redacted) in sent.iter_mut().zip(redacted) {
+            self.compare(value, redacted, redactor);
+        }
+    }
+
+    /// Takes each item of a list for itself: `--password` before a path hides the path only in a
+    /// command.
+    fn add_each(&mut self, sent: &mut [Value], redacted: &[Value], redactor: &Redactor) {
+        for (value, redacted) in sent.iter_mut().zip(redacted) {
+            match &*value {
+                Value::String(text) => self.add(text, &redactor.text(text), redactor),
+                Value::Number(_) => {}
+                _ => self.compare(value, redacted, redactor),
             }
         }
     }
@@ -171,9 +215,7 @@ impl SecretTexts {
                 self.compare_members(sent, redacted, redactor);
             }
             (Value::Array(sent), Value::Array(redacted)) => {
-                for (value, redacted) in sent.iter_mut().zip(redacted) {
-                    self.compare(value, redacted, redactor);
-                }
+                self.compare_items(sent, redacted, redactor);
             }
             (Value::String(text), Value::String(clean)) if text == clean => {}
             (Value::String(text), Value::String(clean)) if redactor.text(text) == *clean => {

@@ -3,6 +3,7 @@
 mod forms;
 mod scored;
 mod spellings;
+mod urls;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -192,7 +193,8 @@ fn files_are_absolute_and_clean() {
         ("", "/w", None),
         ("a\0b", "/w", Some("/w/a⟨U+0000⟩b")),
         ("a\nb", "/w", Some("/w/a⟨U+000A⟩b")),
-        ("//user:pw@nas/share", "/w", Some("/nas/share")),
+        ("//user:pw@nas/share", "/w", Some("/[redacted]/share")),
+        ("//user@etc/passwd", "/w", Some("/user@etc/passwd")),
         (" spaced ", "/w", Some("/w/ spaced ")),
     ] {
         let target = of_file(path, cwd).map(recordable);
@@ -212,7 +214,8 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         ("rm a\\ b", Some("/w/a b")),
         ("  rm /tmp/x  ", Some("/tmp/x")),
         ("mv a b", Some("/w/b")),
-        ("cp -r a ../b", Some("/b")),
+        ("cp -r a ../b", Some("/w/../b")),
+        ("rm link/.././x", Some("/w/link/../x")),
         ("echo hi > f", Some("/w/f")),
         ("echo hi >>f", Some("/w/f")),
         ("make 2> err.log", Some("/w/err.log")),
@@ -248,6 +251,11 @@ fn a_command_has_a_target_only_where_it_is_certain() {
     ] {
         let target = of_shell(command, "/w");
         assert_eq!(target.as_ref().map(Target::resource), expected, "{command}");
+        assert_eq!(
+            target.is_some_and(|it| it.is_unresolved()),
+            command.contains(".."),
+            "{command}"
+        );
     }
 }
 

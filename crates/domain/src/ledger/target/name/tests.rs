@@ -29,7 +29,8 @@ fn a_path_is_resolved_before_its_secrets_are_hidden() {
         (format!("a/x-{TOKEN}.txt/b"), "/w/a/[redacted]/b"),
         (format!("/etc/shadow?access_token={TOKEN}"), "/etc/[redacted]"),
         (format!("a/{TOKEN}/b/{TOKEN}/c"), "/w/a/[redacted]/[redacted]/[redacted]/c"),
-        ("jwt=GmjExNZkZ60Sbvo95aCnEx1IKy1sloqLokg57K77/x".to_owned(), "/w/[redacted]/x"),
+        // A slash may be a part of the secret.
+        ("jwt=GmjExNZkZ60Sbvo95aCnEx1IKy1sloqLokg57K77/x".to_owned(), "/w/[redacted]/[redacted]"),
         ("postgres://bob:sdARK3gtEDk7@db/app".to_owned(), "/w/postgres:/[redacted]/app"),
         ("//user:pw@nas/share".to_owned(), "/[redacted]/share"),
         ("a=b/c: d/git@host:repo/x".to_owned(), "/w/a=b/c: d/git@host:repo/x"),
@@ -95,6 +96,23 @@ fn a_secret_is_hidden_in_any_case_and_what_only_follows_a_word_is_not() {
     assert_eq!(hide("s", &format!("{}/shop", TOKEN.to_uppercase())), "[redacted]/shop");
     assert_eq!(hide("s", "octo/plan.md"), "octo/plan.md");
     assert_eq!(hide(FILESYSTEM, &format!("/{TOKEN}")), format!("/{TOKEN}"));
+}
+
+#[test]
+fn a_neighbour_in_a_list_hides_a_name_only_in_a_command() {
+    for (sent, expected) in [
+        (json!({"paths": ["--password", "plan.md"]}), json!(["--password", "plan.md"])),
+        (json!({"ids": ["mysql", "-pplan.md", TOKEN]}), json!(["mysql", "-pplan.md", TOKEN])),
+        (json!({"args": ["--password", "plan.md"]}), json!(["--password", "[redacted]"])),
+        (json!({"passwords": ["plan.md", 7]}), json!(["[redacted]", "[redacted]"])),
+        (json!({"paths": [{"password": "x1y2z3"}]}), json!([{"password": "[redacted]"}])),
+    ] {
+        let mut redacted = sent.clone();
+        assert!(REDACTOR.value(&mut redacted), "{sent}");
+        let object = |value: &Value| value.as_object().unwrap().clone();
+        let (_, named) = SecretTexts::of(&object(&sent), &object(&redacted), &REDACTOR);
+        assert_eq!(named.values().next(), Some(&expected), "{sent}");
+    }
 }
 
 proptest! {

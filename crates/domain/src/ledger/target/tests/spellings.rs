@@ -76,10 +76,13 @@ fn every_spelling_names_the_file_for_every_tool() {
             let found = by_builtin(tool, &json!({ "path": path }));
             assert_eq!(found.as_deref(), Some(expected), "{tool} {path:.80}");
         }
-        let is_quotable = !path.contains(['\0', '\r']);
+        // A shell leaves `..` to the disk.
+        let is_quotable = !path.contains(['\0', '\r']) && !path.contains("..");
         for command in [format!("echo x > '{path}'"), format!("rm -f '{path}'")] {
-            let found = by_builtin("Bash", &json!({"command": command}));
-            assert!(!is_quotable || found.as_deref() == Some(expected), "{command:.80} {found:?}");
+            if is_quotable {
+                let found = by_builtin("Bash", &json!({"command": command}));
+                assert_eq!(found.as_deref(), Some(expected), "{command:.80}");
+            }
         }
         for info in [None, Some("secure-filesystem-server")] {
             for tool in ["read_file", "write_file", "edit_file", "list_directory", "get_file_info"]
