@@ -1,6 +1,8 @@
 //! One name for one thing: a file has its real path as a target whichever way it is touched, and a
 //! call that is seen twice can be recognised.
 
+mod spellings;
+
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -481,115 +483,4 @@ fn claude(stage: &Stage, folder: &Path) -> tokio::process::Command {
         .env("ANTHROPIC_BASE_URL", stage.model.url())
         .env("ANTHROPIC_API_KEY", "test");
     command
-}
-
-/// Spellings of `real/f.txt` in a folder, and one that leads elsewhere, where something else is named.
-fn spellings(folder: &Path) -> Vec<(String, String)> {
-    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-    let (shown, mut list) = (|path: &str| folder.join(path).display().to_string(), Vec::new());
-    let long = "./".repeat(3000);
-    for path in [
-        "real/f.txt",
-        "./real/./f.txt",
-        "real/../real/f.txt",
-        "real//f.txt",
-        "real/f.txt/",
-        "link.txt",
-        "linked/f.txt",
-        "linked/../real/f.txt",
-        "deep/up/f.txt",
-        "deep/up/../real/f.txt",
-        "password=hunter2hunter2/../real/f.txt",
-        "u:p@h/../real/f.txt",
-        "$HOME/../real/f.txt",
-        "~/../real/f.txt",
-        "x://../real/f.txt",
-    ] {
-        list.push((path.to_owned(), shown("real/f.txt")));
-    }
-    list.push((format!("{long}real/f.txt"), shown("real/f.txt")));
-    list.push((shown("real/f.txt"), shown("real/f.txt")));
-    list.push((format!("/{}", shown("linked/f.txt")), shown("real/f.txt")));
-    list.push((format!("{token}/../real/f.txt"), shown("real/f.txt")));
-    list.push((format!("{token}.lnk"), shown("real/f.txt")));
-    // Files of their own.
-    list.push((format!("{token}/f.txt"), shown("[redacted]/f.txt")));
-    list.push((format!("{token}.txt"), shown("[redacted]")));
-    list.push((" f.txt ".to_owned(), shown(" f.txt ")));
-    list.push(("a\r\nb".to_owned(), shown("a⟨U+000D⟩⟨U+000A⟩b")));
-    list.push(("F.TXT".to_owned(), shown("F.TXT")));
-    list.push(("real%2Ff.txt".to_owned(), shown("real%2Ff.txt")));
-    list.push(("fe\u{301}".to_owned(), shown("fe\u{301}")));
-    list.push(("f\u{e9}".to_owned(), shown("f\u{e9}")));
-    // None is opened.
-    list.push(("real/f.txt\0".to_owned(), shown("real/f.txt⟨U+0000⟩")));
-    list.push((format!("/etc/shadow?access_token={token}"), "/etc/[redacted]".to_owned()));
-    list
-}
-
-/// The file that a spelling opens is the one that the record and the receipt name, and no other one
-/// changes.
-#[tokio::test]
-async fn every_spelling_of_a_path_names_the_file_that_is_opened() {
-    let gate = gate().await;
-    let folder = gate.dir.path().canonicalize().unwrap();
-    std::fs::create_dir_all(folder.join("deep")).unwrap();
-    symlink("../real", folder.join("deep/up")).unwrap();
-    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-    for made in [token, "password=hunter2hunter2", "u:p@h", "$HOME", "~", "x:"] {
-        std::fs::create_dir_all(folder.join(made)).unwrap();
-    }
-    symlink("real/f.txt", folder.join(format!("{token}.lnk"))).unwrap();
-    let client = gate.http().await;
-    let mut expected = Vec::new();
-    for (n, (path, name)) in spellings(&folder).into_iter().enumerate() {
-        let is_opened = !path.contains(['\0', '?']);
-        let text = format!("text {n}");
-        for (tool, variant, arguments) in [
-            ("Write", "write", json!({"path": path, "content": text})),
-            ("Edit", "write", json!({"file_path": path, "old": text, "new": format!("{text}!")})),
-            ("Read", "read", json!({"path": path})),
-            ("Grep", "read", json!({"pattern": "text", "path": path})),
-        ] {
-            let answer =
-                client.two_key_call(variant, &format!("workspace:{tool}"), arguments).await;
-            assert_eq!(answer["isError"] != true, is_opened, "{tool} {path:.80}: {answer}");
-            expected.push((tool, variant, name.clone()));
-        }
-        if is_opened && name == folder.join("real/f.txt").display().to_string() {
-            let found = std::fs::read_to_string(folder.join("real/f.txt")).unwrap();
-            assert_eq!(found, format!("{text}!"), "{path:.80}");
-        }
-    }
-    for path in [".", "linked", "deep/up", "linked/.."] {
-        let arguments = json!({"pattern": "*", "cwd": path});
-        client.two_key_call("read", "workspace:Glob", arguments).await;
-        let name = if matches!(path, "." | "linked/..") { "" } else { "real" };
-        let name = folder.join(name).display().to_string();
-        expected.push(("Glob", "read", name.trim_end_matches('/').to_owned()));
-    }
-    let path = "password=hunter2hunter2/../linked/f.txt";
-    let command = json!({"command": format!("echo x > '{path}'")});
-    client.two_key_call("destructive", "workspace:Bash", command).await;
-    expected.push(("Bash", "write", folder.join("real/f.txt").display().to_string()));
-    let all = |records: &[Value]| {
-        records.len() == expected.len() && records.iter().all(|it| it["receipt"].is_object())
-    };
-    let found = records_when(&gate.home(), all).await;
-    for (record, (tool, access, name)) in found.iter().zip(&expected) {
-        assert_eq!(record["tool"], *tool, "{record}");
-        assert_eq!(record["resource"], json!(name), "{record}");
-        assert_eq!(record["action"]["target"]["resource"], json!(name), "{record}");
-        assert_eq!(record["runtime"]["target_access"], *access, "{record}");
-        assert!(!record.to_string().contains("hunter2hunter2") || *tool == "Bash", "{record}");
-    }
-    // Another agent meets the file under its own name.
-    let other = gate.http().await;
-    other.two_key_call("read", "workspace:Read", json!({"path": "real/f.txt"})).await;
-    records_when(&gate.home(), |records| records.len() == expected.len() + 1).await;
-    let shown = run(gate.dir.path(), ["contention", "-o", "json"]).await;
-    let graph: Value = serde_json::from_str(&stdout(&shown)).unwrap();
-    let resources = graph["edges"][0]["resources"].to_string();
-    assert!(resources.contains(&*folder.join("real/f.txt").display().to_string()), "{graph}");
-    assert!(graph["losses"][0]["shortened"].as_u64().unwrap() >= 8, "{graph}");
 }
