@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use testkit::foreign;
 use testkit::gate::{Gate, Serving};
 use testkit::model::{ModelCall, Turn};
-use testkit::program::{countersign, program, run, stderr, stdout};
+use testkit::program::{countersign, program, stderr, stdout};
 use testkit::upstream::scripted;
 use testkit::wait::eventually;
 use testkit::wire::Wire;

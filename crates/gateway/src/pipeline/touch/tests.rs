@@ -156,7 +156,7 @@ async fn unknown_keys_and_what_is_left_out_are_on_the_record() {
         ),
         (json!({"table": ["t", ""]}), Some("t"), None, vec![TARGET_OMITTED.to_owned()]),
         (
-            json!({"table": ["t\u{2028}"]}),
+            json!({"table": ["t\u{2028}u"]}),
             None,
             Some(TargetBasis::UNREAD),
             vec![TARGET_OMITTED.to_owned()],
