@@ -324,6 +324,10 @@ pub(crate) struct Supervise {
     #[arg(long, value_name = "SECONDS", default_value_t = CHILD_GRACE.as_secs())]
     pub(crate) grace: u64,
 
+    /// Take this many further arguments of the command from variables
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(crate) handed_over: usize,
+
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }

@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use mcp::child::supervised_argument;
+use mcp::child::{SUPERVISED_ARGUMENTS, supervised_argument};
 use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -55,7 +55,7 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
     let (program, args) = order.command.split_first().expect("clap requires a command");
     let mut command = Command::new(program);
     command.args(args);
-    add_handed_over(&mut command);
+    add_handed_over(&mut command, order.handed_over)?;
     let mut child = command.spawn().map_err(|error| {
         let is_missing =
             error.kind() == ErrorKind::NotFound && !program.as_encoded_bytes().contains(&b'/');
@@ -79,13 +79,18 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
     }
 }
 
-/// Adds the arguments that came in variables, which the command does not inherit.
-fn add_handed_over(command: &mut Command) {
-    let names = (0..).map(supervised_argument);
-    let handed_over = names.map_while(|name| Some((std::env::var_os(&name)?, name)));
-    for (argument, name) in handed_over {
-        command.arg(argument).env_remove(name);
+/// Adds the arguments that came in variables. The command inherits no such variable, of whomever.
+fn add_handed_over(command: &mut Command, count: usize) -> Result<(), Failure> {
+    for name in (0..count).map(supervised_argument) {
+        let argument = std::env::var_os(&name)
+            .ok_or_else(|| Failure::system(format!("the variable {name} is missing")))?;
+        command.arg(argument);
     }
+    let names = std::env::vars_os().map(|(name, _)| name);
+    for name in names.filter(|name| name.to_string_lossy().starts_with(SUPERVISED_ARGUMENTS)) {
+        command.env_remove(name);
+    }
+    Ok(())
 }
 
 async fn hung_up(hangup: &mut Option<tokio::signal::unix::Signal>) {

@@ -492,11 +492,12 @@ impl ChildCommand {
             self.args.iter().map(|arg| secrets.expand(arg)).collect::<Result<Vec<_>, _>>()?;
         let (command, args) = match &self.supervisor {
             Some(supervisor) => {
+                let count = args.len().to_string();
                 for (number, arg) in args.into_iter().enumerate() {
                     env.set(&child::supervised_argument(number), arg);
                 }
-                let args = ["supervise".to_owned(), "--".to_owned(), self.command.clone()];
-                (supervisor.to_string_lossy().into_owned(), args.to_vec())
+                let args = ["supervise", "--handed-over", &count, "--", &self.command];
+                (supervisor.to_string_lossy().into_owned(), args.map(str::to_owned).to_vec())
             }
             None => (self.command.clone(), args),
         };

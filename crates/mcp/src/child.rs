@@ -143,10 +143,13 @@ pub fn spawn(
     Ok((Process { child, group, reading }, stdout, stdin))
 }
 
+/// The beginning of the variables in which a supervisor gets arguments of its command.
+pub const SUPERVISED_ARGUMENTS: &str = "COUNTERSIGN_ARGUMENT_";
+
 /// Returns the variable in which a supervisor gets an argument of its command. Its own arguments
 /// are visible to every user of the machine, and these may hold secrets.
 pub fn supervised_argument(number: usize) -> String {
-    format!("COUNTERSIGN_ARGUMENT_{number}")
+    format!("{SUPERVISED_ARGUMENTS}{number}")
 }
 
 /// Makes a folder a child's working directory, also for programs that read it from `PWD`. The

@@ -377,6 +377,19 @@ async fn servers_and_their_secrets_are_imported_and_taken_back() {
 }
 
 #[tokio::test]
+async fn an_imported_secret_among_arguments_is_warned_about() {
+    const WORDS: &str = "a secret in an argument is visible to every user";
+    let dir = tempfile::tempdir().unwrap();
+    let server = |args: Value| json!({"mcpServers": {"n": {"command": "x", "args": args}}});
+    for (args, expected) in [(json!(["--token", "hunter2hunter2"]), true), (json!(["x"]), false)] {
+        write(dir.path(), ".cursor/mcp.json", &server(args.clone()).to_string());
+        let told = run(dir.path(), ["connect", "cursor", "--import", "--dry-run"]).await;
+        let told = format!("{}{}", stdout(&told), stderr(&told));
+        assert_eq!(told.contains(WORDS), expected, "{args}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn the_configs_of_mcpproxy_and_toolhive_are_imported() {
     let dir = tempfile::tempdir().unwrap();
     let mcpproxy = json!({"listen": ":8080", "mcpServers": [

@@ -414,3 +414,17 @@ async fn a_server_that_stops_listing_holds_up_neither_a_restart_nor_the_end() {
     lists(4).await;
     assert_eq!(gate.stop().await, Some(0));
 }
+
+#[tokio::test]
+async fn a_supervisor_adds_only_the_arguments_that_it_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    for (count, expected) in [(None, "a: none\n"), (Some("1"), "a one: none\n")] {
+        let mut command = program(dir.path());
+        command.arg("supervise").args(count.map(|count| format!("--handed-over={count}")));
+        command.args(["--gate", &std::process::id().to_string(), "--"]);
+        command.args(["sh", "-c", "echo \"$*: ${COUNTERSIGN_ARGUMENT_1-none}\"", "sh", "a"]);
+        let variables = [("COUNTERSIGN_ARGUMENT_0", "one"), ("COUNTERSIGN_ARGUMENT_1", "two")];
+        let output = command.envs(variables).process_group(0).output().await.unwrap();
+        assert_eq!(stdout(&output), expected, "{count:?}");
+    }
+}

@@ -210,6 +210,9 @@ async fn only_the_server_s_own_command_line_shows_a_secret_argument() {
     let checked = testkit::program::run(dir.path(), ["config", "check", "--config", "config.json"]);
     let checked = stdout(&checked.await);
     assert!(checked.contains("a secret in an argument is visible to every user"), "{checked}");
+    let checked = testkit::program::run(dir.path(), ["doctor", "--config", "config.json"]);
+    let checked = stdout(&checked.await);
+    assert!(checked.contains("a secret in an argument is visible to every user"), "{checked}");
     let mut gate = Gate::open(dir).await;
     gate.ready("n").await;
     let text = |name: &str| std::fs::read_to_string(gate.dir.path().join(name)).unwrap();
