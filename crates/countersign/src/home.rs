@@ -18,6 +18,9 @@ const SECRET_BYTES: usize = 32;
 /// The user who may change every file anyway.
 const ROOT: u32 = 0;
 
+/// The mode of a folder in which everybody renames only what is theirs.
+const STICKY: u32 = 0o1000;
+
 /// Overrides the admin key in the home.
 const API_KEY_VARIABLE: &str = "COUNTERSIGN_API_KEY";
 
@@ -218,6 +221,35 @@ fn check_owners(home: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Returns the folder on the way to the home in which another user can put one in its place, and who
+/// that is. Not a reason to refuse: in containers, such folders are common and of one's own.
+pub(crate) fn swappable(home: &Path) -> Option<(PathBuf, String)> {
+    let own = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    let home = home.canonicalize().ok()?;
+    home.ancestors().skip(1).find_map(|folder| {
+        let about = fs::metadata(folder).ok()?;
+        let who = swapper(&about, own, group)?;
+        Some((folder.to_owned(), who))
+    })
+}
+
+/// Returns who else can rename what is in a folder. The group of this user alone counts as this user.
+fn swapper(about: &fs::Metadata, own: u32, group: u32) -> Option<String> {
+    let (mode, owner) = (about.mode(), about.uid());
+    if owner != own && owner != ROOT {
+        return Some(format!("its owner (uid {owner})"));
+    }
+    if mode & STICKY != 0 {
+        return None;
+    }
+    if mode & 0o002 != 0 {
+        return Some("everybody".to_owned());
+    }
+    let is_shared = about.gid() != ROOT && !(about.gid() == group && group == own);
+    (mode & 0o020 != 0 && is_shared).then(|| format!("its group (gid {})", about.gid()))
 }
 
 /// Reads a secret, or creates it. Refuses a file that others can read, since its content is no

@@ -18,7 +18,7 @@ use super::{connect, ledger, status};
 use crate::cli::{Format, Locations};
 use crate::control::{self, Control, with_query};
 use crate::exit::Failure;
-use crate::home::Home;
+use crate::home::{Home, swappable};
 use crate::output::progress::while_waiting;
 use crate::{folders, output, source};
 
@@ -151,6 +151,12 @@ fn check_home(home: &Path) -> Vec<Finding> {
     for path in open {
         let words = format!("{} is open to other users", path.display());
         findings.push(Finding::fault("home", words, format!("chmod go= '{}'", path.display())));
+    }
+    if let Some((folder, who)) = swappable(home) {
+        let folder = folder.display();
+        let words = format!("{who} can put another home in the place of {shown}, in {folder}");
+        let cure = format!("chmod go-w '{folder}', or move the home to a folder of your own");
+        findings.push(Finding::warning("home", words, cure));
     }
     match rustix::fs::statvfs(home) {
         Ok(space) if space.f_bavail * space.f_frsize < FREE_BYTES_MIN => {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 use testkit::gate::Gate;
-use testkit::program::{run, stderr};
+use testkit::program::{run, stderr, stdout};
 
 use crate::events::hook;
 
@@ -87,6 +87,34 @@ async fn no_command_uses_a_home_of_another_user() {
     give(&home, own).unwrap();
     let (code, words) = said(dir.path(), &["tools", "list"]).await;
     assert_eq!(code, Some(0), "{words}");
+}
+
+#[tokio::test]
+async fn doctor_names_a_folder_in_which_others_can_swap_the_home() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("between");
+    let home = folder.join("below/home");
+    std::fs::create_dir_all(&home).unwrap();
+    let words = "can put another home in the place of";
+    let said = async |mode: u32| {
+        std::fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        stdout(&run(dir.path(), ["doctor", "--home", home.to_str().unwrap()]).await)
+    };
+    let screen = said(0o755).await;
+    assert!(!screen.contains(words), "{screen}");
+    let screen = said(0o1777).await;
+    assert!(!screen.contains(words), "only their owners rename what is in it: {screen}");
+    let screen = said(0o777).await;
+    assert!(screen.contains(&format!("everybody {words}")), "{screen}");
+    assert!(screen.contains(&format!("chmod go-w '{}'", folder.display())), "{screen}");
+    if chown(&folder, Some(STRANGER), Some(STRANGER)).is_err() {
+        return testkit::run::skipped("only root can give a folder away");
+    }
+    let screen = said(0o755).await;
+    assert!(screen.contains(&format!("its owner (uid 54321) {words}")), "{screen}");
+    chown(&folder, Some(0), None).unwrap();
+    let screen = said(0o775).await;
+    assert!(screen.contains(&format!("its group (gid 54321) {words}")), "{screen}");
 }
 
 #[tokio::test]
