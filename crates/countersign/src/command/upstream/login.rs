@@ -3,7 +3,7 @@
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
-use std::process::Stdio;
+use std::path::Path;
 use std::time::Duration;
 
 use admin::server::login::told;
@@ -18,12 +18,16 @@ use mcp::task;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use workflow::EXIT_CANCELLED;
 
 use super::PATH;
+use super::signpost::Signpost;
 use crate::cli::{Locations, Login};
 use crate::control::{Control, encode};
 use crate::exit::Failure;
+use crate::home::Home;
 use crate::output::{self, note, plain};
+use crate::serve::StopSignal;
 
 /// The pause between two checks whether somebody has entered the code.
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,8 +44,13 @@ struct Brought {
 
 pub(super) async fn login(place: &Locations, args: Login) -> Result<(), Failure> {
     let name = args.name.clone();
+    let home = Home::of(place)?;
     let work = async |control: &Control| {
-        if args.device { with_code(control, &args).await } else { in_browser(control, &args).await }
+        if args.device {
+            with_code(control, &args).await
+        } else {
+            in_browser(control, &args, home.path()).await
+        }
     };
     let server = Control::with(place, Reach::Only(name.clone()), work).await?;
     let holder = holder(args.token.as_deref());
@@ -79,7 +88,8 @@ fn paths(args: &Login) -> (String, String) {
     (path, state)
 }
 
-async fn in_browser(control: &Control, args: &Login) -> Result<ServerEntry, Failure> {
+async fn in_browser(control: &Control, args: &Login, home: &Path) -> Result<ServerEntry, Failure> {
+    let mut stop = StopSignal::new()?;
     let (path, state_path) = paths(args);
     let known: ServerLogin = output::read(&control.get(&state_path).await?)?;
     let (listener, port) = listen(args.port, known.redirect_uri.as_deref()).await?;
@@ -94,18 +104,27 @@ async fn in_browser(control: &Control, args: &Login) -> Result<ServerEntry, Fail
     let serving =
         task::spawn(serving.with_graceful_shutdown(ended.clone().cancelled_owned()).into_future());
     note(&format!("Open this address in a browser to sign in:\n{address}"));
+    let mut opened = None;
     if args.no_browser {
         note("If the browser runs on another machine, paste the address that it ends at here:");
         read_pasted(bring);
-    } else if !open(&address) {
-        note("No browser could be started.");
+    } else {
+        opened = Signpost::open(home, &address);
+        if opened.is_none() {
+            note("No browser could be started.");
+        }
     }
     let state = state_of(&address);
     let finishing = finish(control, &mut brought, state);
-    let finished = tokio::time::timeout(PATIENCE, finishing).await;
+    let finished = tokio::select! {
+        finished = tokio::time::timeout(PATIENCE, finishing) => finished
+            .unwrap_or_else(|_| Err(Failure::call("nobody signed in within ten minutes"))),
+        () = stop.received() => Err(Failure::with_status(EXIT_CANCELLED, "cancelled")),
+    };
+    drop(opened);
     ended.cancel();
     let _ = tokio::time::timeout(LOOK, serving).await;
-    finished.unwrap_or_else(|_| Err(Failure::call("nobody signed in within ten minutes")))
+    finished
 }
 
 /// Passes the response to the gate. One that belongs to another sign-in, or to none, is ignored.
@@ -188,16 +207,6 @@ fn read_pasted(bring: mpsc::Sender<Brought>) {
             }
         }
     });
-}
-
-/// Opens an address in the person's browser; false if there is none.
-fn open(address: &str) -> bool {
-    let chosen = std::env::var("BROWSER").ok().filter(|browser| !browser.is_empty());
-    let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let program = chosen.as_deref().and_then(|it| it.split(':').next()).unwrap_or(system);
-    let mut command = std::process::Command::new(program);
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().is_ok()
 }
 
 fn state_of(address: &str) -> Option<String> {

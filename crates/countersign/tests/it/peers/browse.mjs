@@ -1,8 +1,9 @@
 // A browser for people who agree to everything: opens the address given last, follows redirects, sends
 // forms unchanged, keeps cookies, and prints the last address. With `--deny` it declines to confirm a code.
+import { readFile } from 'node:fs/promises';
 
 const refuses = process.argv.includes('--deny');
-let address = process.argv.at(-1);
+let address = await led(process.argv.at(-1));
 let form;
 const jar = new Map();
 for (let step = 0; step < 20; step++) {
@@ -34,6 +35,13 @@ for (let step = 0; step < 20; step++) {
 }
 
 console.log(address);
+
+// Returns the address that a file leads to, as a browser reads it, or the given one.
+async function led(given) {
+    if (!given.startsWith('file:')) return given;
+    const [, to] = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(await readFile(new URL(given), 'utf8'));
+    return to.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&');
+}
 
 // Returns the fields of the form on a page.
 function filled(page) {
