@@ -22,16 +22,19 @@ export class Refused extends Error {
   }
 }
 
-// A worker would read all that passes between the page and the gate. Ours has none.
-async function refuseWorkers() {
+// A worker would read all that passes between the page and the gate. Ours has none, and where the
+// browser does not say so, nobody signs in or stays signed in.
+export async function refuseWorkers() {
   const workers = navigator.serviceWorker;
-  const known = await workers?.getRegistrations().catch(() => []);
-  if (!workers?.controller && !known?.length) return;
-  throw new Error('a service worker controls this address, so nobody can sign in here: clear what the browser keeps for it, and open a new link');
+  if (!workers) return;
+  const known = await workers.getRegistrations().catch(() => null);
+  if (!workers.controller && known?.length === 0) return;
+  forget();
+  const why = known ? 'a service worker controls this address' : 'this browser does not say if a service worker controls this address';
+  throw new Error(`${why}, so nobody can sign in here: clear what the browser keeps for it, and open a new link`);
 }
 
 export async function signIn(code) {
-  await refuseWorkers();
   const answer = await fetch('/api/v1/page/session', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

@@ -2,7 +2,7 @@
 import { render } from './vendor/preact.mjs';
 import { useEffect } from './vendor/hooks.mjs';
 import { signal } from './vendor/signals.mjs';
-import { signedIn, signIn, signOut } from './api.mjs';
+import { refuseWorkers, signedIn, signIn, signOut } from './api.mjs';
 import { backSince, listen, lostSince, stream } from './live.mjs';
 import { hour, now } from './format.mjs';
 import { followLocation, link, place, takeCode } from './place.mjs';
@@ -60,11 +60,11 @@ const isSigningIn = signal(false);
 
 async function enter() {
   const given = takeCode();
-  if (!given && signedIn.value) return;
   isSigningIn.value = true;
   signInError.value = null;
   try {
-    const code = given ?? await askTabs();
+    await refuseWorkers();
+    const code = given ?? (signedIn.value ? null : await askTabs());
     if (code) await signIn(code);
     if (given) tellTabs();
   } catch (error) {

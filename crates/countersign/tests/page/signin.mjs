@@ -43,10 +43,23 @@ await scenario(async ({ page, context, faults }) => {
   // The page admits no worker; one that is there all the same is not let in on a sign-in.
   const admitted = await page.evaluate(() => navigator.serviceWorker.register('/page/app.mjs').then(() => 'admitted', () => 'refused'));
   same(admitted, 'refused', 'a worker of the page');
-  const shadowed = await context.newPage();
-  await shadowed.addInitScript(() => { navigator.serviceWorker.getRegistrations = async () => [{}]; });
-  await shadowed.goto(await freshLink());
-  await shadowed.getByText('a service worker controls this address').waitFor();
+  for (const [answer, words] of [
+    ['[{}]', 'a service worker controls this address'],
+    ['Promise.reject(new Error())', 'this browser does not say'],
+  ]) {
+    const shadow = { content: `navigator.serviceWorker.getRegistrations = async () => ${answer}` };
+    const shadowed = await context.newPage();
+    await shadowed.addInitScript(shadow);
+    await shadowed.goto(await freshLink());
+    await shadowed.getByText(words).waitFor();
+    // Nor does a tab stay signed in with it.
+    const entered = await context.newPage();
+    await signIn(entered);
+    await entered.addInitScript(shadow);
+    await entered.reload();
+    await entered.getByText(words).waitFor();
+    same(await entered.evaluate(() => sessionStorage.getItem('countersign.session')), null, 'the token is gone');
+  }
 
   // Browsers note each 401 on the console; those were asked for.
   const expected = faults.splice(0).filter((fault) => !/401|ServiceWorker|worker-src/.test(fault));
