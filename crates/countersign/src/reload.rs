@@ -12,6 +12,7 @@ use domain::config::Config;
 use gateway::plan::Reach;
 use gateway::{GateSettings, Gateway};
 use mcp::http::guard::Guard;
+use mcp::http::names_this_machine;
 use mcp::task;
 use tokio_util::sync::CancellationToken;
 
@@ -131,12 +132,18 @@ pub(crate) fn trusted(source: &Source) -> Option<String> {
     source.folder.as_ref()?.trusted.clone()
 }
 
-/// Returns the names to accept: those of the config, and that of the page.
+/// Returns the names to accept: those of the config, that of the page, and by default the loopback
+/// address that the gate listens on, if it is not one of the usual ones.
 pub(crate) fn guard(config: &Config, port: u16, address: &GateAddress) -> Guard {
     let own = || address.own_name().map(str::to_owned);
-    let hosts = config.hosts(port).into_iter().chain(own());
     let own_origin = own().map(|name| format!("http://{name}"));
-    Guard::new(hosts, config.origins(port).into_iter().chain(own_origin))
+    let (_, listening) = address.clients().split_once("://").unwrap_or_default();
+    let is_local = names_this_machine(listening);
+    let host = (is_local && config.allowed_hosts.is_none()).then(|| listening.to_owned());
+    let origin =
+        (is_local && config.allowed_origins.is_none()).then(|| address.clients().to_owned());
+    let hosts = config.hosts(port).into_iter().chain(own()).chain(host);
+    Guard::new(hosts, config.origins(port).into_iter().chain(own_origin).chain(origin))
 }
 
 /// Returns the current version of the config files. Call it before reading the files, so that a
@@ -145,5 +152,39 @@ pub(crate) fn version(place: &Locations) -> Version {
     Version {
         own: source::path(place).and_then(|path| fingerprint(&path)),
         folder: source::folder_path(place).and_then(|path| fingerprint(&path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+    use axum::http::{HeaderMap, Uri, header};
+
+    use super::*;
+
+    #[test]
+    fn a_gate_accepts_its_own_loopback_address() {
+        let passes = |config: &Config, listening: &str, host: &str| {
+            let listening = listening.parse().unwrap();
+            let address = GateAddress::of(config, listening, None).unwrap();
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            let guard = guard(config, listening.port(), &address);
+            guard.check(&Uri::from_static("/mcp"), &headers).is_ok()
+        };
+        let plain = Config::default();
+        let own_list =
+            Config { allowed_hosts: Some(vec!["a.example".into()]), ..Config::default() };
+        for (config, listening, host, expected) in [
+            (&plain, "127.0.0.1:7420", "127.0.0.1:7420", true),
+            (&plain, "127.0.0.1:7420", "127.0.0.2:7420", false),
+            (&plain, "127.0.0.1:80", "127.0.0.1", true),
+            (&plain, "127.0.0.2:7420", "127.0.0.2:7420", true),
+            (&plain, "192.168.1.5:7420", "192.168.1.5:7420", false),
+            (&own_list, "127.0.0.2:7420", "127.0.0.2:7420", false),
+            (&own_list, "127.0.0.2:7420", "a.example", true),
+        ] {
+            assert_eq!(passes(config, listening, host), expected, "{listening} {host}");
+        }
     }
 }

@@ -36,10 +36,11 @@ enum PagePlace {
 }
 
 /// Returns the address that this machine's browsers may try beside that of a listener: for a name
-/// below `localhost`, they take whichever loopback address answers.
+/// below `localhost`, they take whichever loopback address answers. A listener on every address has
+/// none: it may be reached through a forwarder, such as a container's, that has only one of the two.
 pub fn other_loopback(listening: IpAddr) -> Option<IpAddr> {
     match listening {
-        IpAddr::V4(Ipv4Addr::LOCALHOST | Ipv4Addr::UNSPECIFIED) => Some(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(Ipv6Addr::LOCALHOST.into()),
         IpAddr::V6(Ipv6Addr::LOCALHOST) => Some(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V4(_) | IpAddr::V6(_) => None,
     }
@@ -54,7 +55,7 @@ impl GateAddress {
         taken: Option<SocketAddr>,
     ) -> Result<GateAddress, Refusal> {
         let has_tls = config.tls.is_some();
-        let clients = clients_origin(config, listening);
+        let clients = clients_origin(config, listening, taken);
         let configured = allowed_origins(config, listening.port())
             .find(|(_, host)| !names_this_machine(host))
             .map(|(origin, _)| origin);
@@ -72,8 +73,8 @@ impl GateAddress {
                 listening.ip()
             )),
             (None, None) => {
-                let label = random_digits::<LABEL_BYTES>()?;
-                PagePlace::Own(format!("gate-{label}.localhost:{}", listening.port()))
+                let name = format!("gate-{}.localhost", random_digits::<LABEL_BYTES>()?);
+                PagePlace::Own(config.authority(&name, listening.port()))
             }
         };
         Ok(GateAddress { clients, page, has_tls })
@@ -126,12 +127,33 @@ fn allowed_origins(config: &Config, port: u16) -> impl Iterator<Item = (String, 
 }
 
 /// Returns the address for clients: the listening address itself if it is allowed, otherwise one of
-/// the allowed names.
-fn clients_origin(config: &Config, listening: SocketAddr) -> String {
-    let own = format!("{}://{listening}", config.scheme());
-    let mut allowed = allowed_origins(config, listening.port()).map(|(origin, _)| origin);
+/// the allowed names that lead to it.
+fn clients_origin(config: &Config, listening: SocketAddr, taken: Option<SocketAddr>) -> String {
+    let address = listening.to_string();
+    let name = address.rsplit_once(':').map_or("", |(name, _)| name);
+    let own = format!("{}://{}", config.scheme(), config.authority(name, listening.port()));
+    let mut allowed = allowed_origins(config, listening.port())
+        .filter(|(_, host)| leads_to(listening.ip(), taken, host))
+        .map(|(origin, _)| origin);
     let Some(first) = allowed.next() else { return own };
     if first == own || allowed.any(|origin| origin == own) { own } else { first }
+}
+
+/// Reports whether a name leads to a listener. One of another machine does, by the operator's word.
+fn leads_to(listening: IpAddr, taken: Option<SocketAddr>, host: &str) -> bool {
+    if !names_this_machine(host) {
+        return true;
+    }
+    let other = other_loopback(listening).filter(|_| taken.is_none());
+    let has = |address: IpAddr| {
+        let has_all = listening.is_unspecified() && listening.is_ipv4() == address.is_ipv4();
+        has_all || listening == address || other == Some(address)
+    };
+    let address = host.parse().map(|address: SocketAddr| address.ip());
+    match address.or_else(|_| host.trim_matches(['[', ']']).parse()) {
+        Ok(address) => has(address),
+        Err(_) => has(Ipv4Addr::LOCALHOST.into()) || has(Ipv6Addr::LOCALHOST.into()),
+    }
 }
 
 #[cfg(test)]
@@ -195,13 +217,15 @@ mod tests {
     #[test]
     fn links_lead_to_a_configured_name_or_to_one_of_this_start() {
         const OWN: &str = "http://gate-";
+        const NONE: &str = "has no address for the page";
         let gate = &["gate.example"][..];
         let https = &["https://gate.example"][..];
         let local = &["localhost:7420", "gate.example"][..];
         for (listening, key, hosts, origins, clients, page) in [
             ("127.0.0.1:7420", "", &[][..], &[][..], "http://127.0.0.1:7420", OWN),
             ("[::1]:7420", "", &[], &[], "http://[::1]:7420", OWN),
-            ("0.0.0.0:7420", "behind_proxy", &[], &[], "http://127.0.0.1:7420", OWN),
+            ("127.0.0.1:80", "", &[], &[], "http://127.0.0.1", OWN),
+            ("127.0.0.1:443", TLS, &[], &[], "https://127.0.0.1", "https://127.0.0.1"),
             ("127.0.0.1:7420", "", &["localhost:7420"], &[], "http://localhost:7420", OWN),
             (
                 "127.0.0.1:7420",
@@ -224,22 +248,14 @@ mod tests {
             ("127.0.0.1:7420", "behind_proxy", gate, &[], "http://127.0.0.1:7420", OWN),
             ("127.0.0.1:7420", TLS, &[], &[], "https://127.0.0.1:7420", "https://127.0.0.1:7420"),
             ("0.0.0.0:443", TLS, gate, https, https[0], https[0]),
-            (
-                "127.0.0.2:7420",
-                "",
-                &[],
-                &[],
-                "http://127.0.0.1:7420",
-                "has no address for the page",
-            ),
-            (
-                "[::]:7420",
-                "behind_proxy",
-                &[],
-                &[],
-                "http://127.0.0.1:7420",
-                "has no address for the page",
-            ),
+            // A forwarder may have one of the two loopback addresses alone.
+            ("0.0.0.0:7420", "behind_proxy", &[], &[], "http://127.0.0.1:7420", NONE),
+            ("0.0.0.0:7420", "behind_proxy", gate, https, https[0], https[0]),
+            ("[::]:7420", "behind_proxy", &[], &[], "http://[::1]:7420", NONE),
+            // Somebody else may have the addresses that clients try by default.
+            ("127.0.0.2:7420", "", &[], &[], "http://127.0.0.2:7420", NONE),
+            ("192.168.1.5:7420", "behind_proxy", &[], &[], "http://192.168.1.5:7420", NONE),
+            ("127.0.0.2:7420", "", &["localhost:7420"], &[], "http://127.0.0.2:7420", NONE),
         ] {
             let address = address(listening, key, hosts, origins);
             assert_eq!(address.clients(), clients, "{listening} {key} {hosts:?}");
@@ -266,6 +282,13 @@ mod tests {
     }
 
     #[test]
+    fn browsers_omit_the_default_port_and_so_does_the_name() {
+        let address = address("127.0.0.1:80", "", &[], &[]);
+        let name = address.own_name().unwrap();
+        assert!(name.ends_with(".localhost") && address.serves_page(name), "{name}");
+    }
+
+    #[test]
     fn no_link_is_made_while_another_program_has_the_other_loopback_address() {
         let listening = "127.0.0.1:7420".parse().unwrap();
         let taken = Some("[::1]:7420".parse().unwrap());
@@ -274,5 +297,10 @@ mod tests {
         let refusal = address.page().unwrap_err();
         assert_eq!(refusal.code, Code::Conflict);
         assert!(refusal.message.contains("another program listens on [::1]:7420"), "{refusal:?}");
+        assert_eq!(address.clients(), "http://127.0.0.1:7420");
+        let taken = Some("127.0.0.1:7420".parse().unwrap());
+        let listening = "[::1]:7420".parse().unwrap();
+        let address = GateAddress::of(&Config::default(), listening, taken).unwrap();
+        assert_eq!(address.clients(), "http://[::1]:7420");
     }
 }

@@ -65,9 +65,9 @@ pub(crate) struct LoginQuery {
 
 /// Returns the address on this gate, if browsers on this machine reach it by plain HTTP.
 fn own_redirect(origin: &str) -> Result<String, Refusal> {
-    match origin.strip_prefix("http://127.0.0.1:") {
-        Some(_) => Ok(format!("{origin}{CALLBACK}")),
-        None => Err(Refusal::new(
+    match origin.strip_prefix("http://127.0.0.1") {
+        Some(port) if port.is_empty() || port.starts_with(':') => Ok(format!("{origin}{CALLBACK}")),
+        Some(_) | None => Err(Refusal::new(
             Code::Conflict,
             "this gate does not listen on http://127.0.0.1, to which a sign-in returns: use \
              'countersign upstream login' on its machine",
@@ -191,6 +191,21 @@ mod tests {
             "{page}"
         );
         assert!(text(Ok("linear")).contains("Signed in to 'linear'"));
+    }
+
+    #[test]
+    fn a_sign_in_returns_to_the_loopback_address_alone() {
+        for (origin, expected) in [
+            ("http://127.0.0.1:7420", Some("http://127.0.0.1:7420/oauth/callback")),
+            ("http://127.0.0.1", Some("http://127.0.0.1/oauth/callback")),
+            ("http://127.0.0.2:7420", None),
+            ("http://127.0.0.10", None),
+            ("http://[::1]:7420", None),
+            ("https://127.0.0.1:7420", None),
+            ("https://gate.example", None),
+        ] {
+            assert_eq!(own_redirect(origin).ok().as_deref(), expected, "{origin}");
+        }
     }
 
     #[test]

@@ -13,6 +13,10 @@ const PORT: u16 = 7420;
 
 const LOOPBACK_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
+const HTTP_PORT: u16 = 80;
+
+const HTTPS_PORT: u16 = 443;
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -48,14 +52,22 @@ impl Config {
     /// Returns the `Host` values to accept when listening on `port`, which may differ from the
     /// configured one (port 0, a flag).
     pub fn hosts(&self, port: u16) -> Vec<String> {
-        self.allowed_hosts.clone().unwrap_or_else(|| hosts(port))
+        let default = || LOOPBACK_NAMES.map(|name| self.authority(name, port)).to_vec();
+        self.allowed_hosts.clone().unwrap_or_else(default)
     }
 
     /// Returns the `Origin` values to accept when listening on `port`.
     pub fn origins(&self, port: u16) -> Vec<String> {
         let scheme = self.scheme();
-        let default = || LOOPBACK_NAMES.map(|name| format!("{scheme}://{name}:{port}")).to_vec();
-        self.allowed_origins.clone().unwrap_or_else(default)
+        let origin = |name| format!("{scheme}://{}", self.authority(name, port));
+        self.allowed_origins.clone().unwrap_or_else(|| LOOPBACK_NAMES.map(origin).to_vec())
+    }
+
+    /// Returns a name with a port as browsers write it: without the default port of the listener's
+    /// scheme.
+    pub fn authority(&self, name: &str, port: u16) -> String {
+        let default = if self.tls.is_some() { HTTPS_PORT } else { HTTP_PORT };
+        if port == default { name.to_owned() } else { format!("{name}:{port}") }
     }
 
     /// Returns the scheme of the listener's URLs.

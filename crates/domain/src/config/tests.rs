@@ -82,8 +82,11 @@ fn an_empty_object_is_the_defaults() {
     let (config, notes) = parsed("{}");
     assert_eq!(config, Config::default());
     assert_eq!(notes, [""; 0]);
-    assert_eq!(config.hosts(80), ["127.0.0.1:80", "localhost:80", "[::1]:80"]);
-    assert_eq!(config.origins(80)[1], "http://localhost:80");
+    assert_eq!(config.hosts(81), ["127.0.0.1:81", "localhost:81", "[::1]:81"]);
+    assert_eq!(config.origins(443)[1], "http://localhost:443");
+    // Browsers omit the default port of a scheme.
+    assert_eq!(config.hosts(80), ["127.0.0.1", "localhost", "[::1]"]);
+    assert_eq!(config.origins(80)[1], "http://localhost");
 }
 
 #[test]
@@ -257,6 +260,10 @@ fn tls_needs_both_files_and_makes_the_origins_https() {
     check(r#"{"tls": {"cert": "c"}}"#, &[fault]);
     let config = parsed(r#"{"tls": {"cert": "c", "key": "k"}}"#).0;
     assert_eq!(config.origins(80)[0], "https://127.0.0.1:80");
+    assert_eq!(
+        (&*config.origins(443)[0], &*config.hosts(443)[0]),
+        ("https://127.0.0.1", "127.0.0.1")
+    );
 }
 
 #[test]
