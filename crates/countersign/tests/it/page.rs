@@ -47,11 +47,20 @@ pub(crate) async fn drive(
     play(gate.dir.path(), (script, scene), act).await;
 }
 
+async fn play(dir: &Path, scene: (&str, Value), act: impl AsyncFn(&str, Value) -> Value) {
+    play_with(Path::new("node"), dir, scene, act).await;
+}
+
 #[allow(clippy::print_stderr, reason = "what was measured is for people")]
-async fn play(dir: &Path, (script, scene): (&str, Value), act: impl AsyncFn(&str, Value) -> Value) {
+async fn play_with(
+    node: &Path,
+    dir: &Path,
+    (script, scene): (&str, Value),
+    act: impl AsyncFn(&str, Value) -> Value,
+) {
     let _turn = BROWSER.lock().await;
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page");
-    let mut child = command(Path::new("node"), dir)
+    let mut child = command(node, dir)
         .arg(scripts.join(script))
         .env("PAGE_SCENE", scene.to_string())
         .env("PAGE_TOOLS", foreign::program("browser"))

@@ -309,6 +309,24 @@ async fn a_server_is_switched_off_and_on() {
 }
 
 #[tokio::test]
+async fn the_page_keeps_its_address() {
+    let gate = Gate::start(|_| json!({}), json!({})).await;
+    let link = async || stdout(&gate.cli(&["page"]).await).trim().to_owned();
+    let before = link().await;
+    let (origin, _) = before.split_once("/#code=").unwrap();
+    let name = origin.strip_prefix("http://").unwrap();
+    let status = async |host: &str| {
+        let get = http_client().get(format!("http://{}/page/app.mjs", gate.address));
+        get.header("host", host).header("origin", origin).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((status(name).await, status("gate.example").await), (200, 403));
+    gate.rewrite(|config| config["allowed_hosts"] = json!([gate.address, "gate.example"]));
+    eventually(|| async { (status("gate.example").await == 200).then_some(()) }).await;
+    assert_eq!(status(name).await, 200);
+    assert!(link().await.starts_with(&format!("{origin}/#code=")));
+}
+
+#[tokio::test]
 async fn a_bad_file_changes_nothing_and_shows_in_the_status() {
     let servers = |dir: &Path| json!({"s": counted(dir, "s", &json!([{"name": "t"}]))});
     let gate = Gate::start(servers, json!({"tools_limit": 5})).await;

@@ -8,38 +8,20 @@ import { createRequire } from 'node:module';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { check, outside, same, scene } from './outside.mjs';
 import { palette } from './palette.mjs';
 
 const load = createRequire(join(process.env.PAGE_TOOLS, 'node_modules', 'here.js'));
 const { chromium } = load('playwright-core');
 const axeSource = load('axe-core').source;
 
-export const scene = JSON.parse(process.env.PAGE_SCENE);
+export { check, outside, same, scene };
 export const WIDTHS = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 export const THEMES = ['light', 'dark'];
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const PATIENCE_MS = 60_000;
-
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-
-// Has the test do something, and gives what came of it.
-export async function outside(what, args = {}) {
-  console.log(JSON.stringify({ do: what, args }));
-  const { value } = await lines.next();
-  return JSON.parse(value);
-}
-
-export function check(holds, words) {
-  if (!holds) throw new Error(words);
-}
-
-export function same(found, expected, words = '') {
-  const [one, other] = [JSON.stringify(found), JSON.stringify(expected)];
-  check(one === other, `${words}: ${one} is not ${other}`);
-}
 
 // Waits until the address has this part: it follows what a person does a moment later.
 export async function addressed(page, part) {

