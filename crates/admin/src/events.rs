@@ -36,10 +36,10 @@ const PIECE_CHANGES: usize = 100;
 
 /// The interval at which the ledger is polled. Other processes write to it without notifying this
 /// one.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The number of polls without an event after which a comment keeps the stream alive.
-const QUIET_LOOKS: u32 = 15;
+const QUIET_LOOKS: u32 = 30;
 
 pub(crate) async fn stream(
     State(admin): State<Admin>,

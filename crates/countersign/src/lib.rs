@@ -11,7 +11,6 @@ mod folders;
 mod home;
 mod json;
 mod listen;
-mod loan;
 mod logging;
 mod off_limits;
 mod output;

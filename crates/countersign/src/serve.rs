@@ -15,7 +15,6 @@ use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use domain::caller::Role;
 use domain::config::{Config, ServerOrigin};
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
@@ -47,7 +46,6 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
-use crate::loan::{self, LOAN_PATH, LOAN_PROTOCOL};
 use crate::output::progress::while_waiting;
 use crate::reload::{self, Reload};
 use crate::spool::Spool;
@@ -249,8 +247,6 @@ struct Serving {
     front: Front,
     routes: Router,
     connections: TaskTracker,
-    /// Processes whose records this one keeps.
-    loans: TaskTracker,
     stop: CancellationToken,
     /// Stops receiving events, before the ledger is closed.
     hear: CancellationToken,
@@ -265,7 +261,6 @@ impl Serving {
             front,
             routes,
             connections: TaskTracker::new(),
-            loans: TaskTracker::new(),
             stop: CancellationToken::new(),
             hear: CancellationToken::new(),
         }
@@ -297,10 +292,8 @@ impl Serving {
             stop: self.stop.clone(),
         };
         let lines = Router::new().route(LINES_PATH, get(upgrade)).with_state(lines);
-        let loans = Loans { gateway: self.gateway.clone(), loans: self.loans.clone() };
-        let loans = Router::new().route(LOAN_PATH, get(upgrade_to_loan)).with_state(loans);
         let guard = Arc::new(ArcSwap::from_pointee(Guard::local()));
-        let router = guarded(self.routes.clone().merge(lines).merge(loans), guard);
+        let router = guarded(self.routes.clone().merge(lines), guard);
         let visitors = Visitors::new(false);
         let service = Listening { router, visitors, wire: Wire::Local, stop: self.stop.clone() };
         task::spawn_tracked(&self.connections, service.serve(listener, self.connections.clone()));
@@ -309,9 +302,6 @@ impl Serving {
     /// Rejects new calls, gives running ones time to finish, then ends the connections.
     async fn drain(self) {
         let within = self.gateway.settings().shutdown_timeout;
-        self.loans.close();
-        let loans = tokio::time::timeout(within, self.loans.wait());
-        let _ = tokio::join!(self.gateway.retire_all(), loans);
         self.gateway.drain().await;
         self.front.close().await;
         self.stop.cancel();
@@ -351,8 +341,9 @@ async fn upgrade(
     if let Some(refused) = refused(&view, &lines.gateway, &caller, request.headers()) {
         return refused;
     }
-    if let Some(refused) = unasked(&request, LINES_PROTOCOL) {
-        return refused;
+    if request.headers().get(header::UPGRADE).is_none_or(|name| name != LINES_PROTOCOL) {
+        let upgrade = [(header::UPGRADE, LINES_PROTOCOL)];
+        return (StatusCode::UPGRADE_REQUIRED, upgrade).into_response();
     }
     let upgrading = hyper::upgrade::on(&mut request);
     task::spawn_tracked(&lines.connections, async move {
@@ -363,54 +354,8 @@ async fn upgrade(
             stdio::serve(view.open(&lines.gateway, &caller), reader, writer, lines.stop).await;
         }
     });
-    switching(LINES_PROTOCOL)
-}
-
-/// Refuses a request that does not ask for the protocol of its path.
-fn unasked(request: &Request, protocol: &'static str) -> Option<Response> {
-    let asked = request.headers().get(header::UPGRADE).is_some_and(|name| name == protocol);
-    let refused = || {
-        let upgrade = [(header::UPGRADE, protocol)];
-        (StatusCode::UPGRADE_REQUIRED, upgrade).into_response()
-    };
-    (!asked).then(refused)
-}
-
-fn switching(protocol: &'static str) -> Response {
-    let headers = [(header::UPGRADE, protocol), (header::CONNECTION, "upgrade")];
+    let headers = [(header::UPGRADE, LINES_PROTOCOL), (header::CONNECTION, "upgrade")];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
-}
-
-/// The state that a loan of the ledger needs.
-#[derive(Clone)]
-struct Loans {
-    gateway: Gateway,
-    loans: TaskTracker,
-}
-
-/// Lets another process of the home keep its records in this one's ledger.
-async fn upgrade_to_loan(State(state): State<Loans>, mut request: Request) -> Response {
-    let Loans { gateway, loans } = state;
-    let visitor = Visitor::of(request.extensions());
-    let caller = match enter(&gateway, &visitor, request.headers()).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused,
-    };
-    if caller.role != Role::Admin {
-        return StatusCode::FORBIDDEN.into_response();
-    }
-    if let Some(refused) = unasked(&request, LOAN_PROTOCOL) {
-        return refused;
-    }
-    let upgrading = hyper::upgrade::on(&mut request);
-    task::spawn_tracked(&loans, async move {
-        let _visitor = visitor;
-        if let Ok(upgraded) = upgrading.await {
-            let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
-            loan::lend(gateway.store().clone(), reader, writer, gateway.draining()).await;
-        }
-    });
-    switching(LOAN_PROTOCOL)
 }
 
 /// A listener for stop signals, active from its creation.

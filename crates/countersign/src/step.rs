@@ -42,7 +42,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::{self, PluginUse, Plugins};
 use crate::serve::bind_socket;
-use crate::{app, folders, loan, workspace};
+use crate::{app, folders, workspace};
 
 /// The maximum number of connections of one agent; the known agents open one each.
 const CONNECTIONS_MAX: usize = 16;
@@ -136,14 +136,14 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) async fn new(
+    pub(crate) fn new(
         home: &Home,
         config: Config,
         plugins: Plugins,
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
-        let store = loan::store(home, &config.ledger).await?;
+        let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
         let servers = Servers::new(home, &store, app::Purpose::Work);
         let known = KnownSecrets::default();
         home.hide_keys(&known);

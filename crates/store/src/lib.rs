@@ -10,7 +10,6 @@ mod doubts;
 mod error;
 mod keys;
 mod limits;
-mod loan;
 pub mod read;
 pub mod record;
 pub mod repair;
@@ -36,17 +35,15 @@ use tokio::sync::{oneshot, watch};
 
 pub use database::FILE;
 pub use error::StoreError;
-pub use loan::Lender;
 pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
 pub use record::{
-    CallEnd, CallStart, Entry, EntryForm, EventOperator, OutsideSource, Payload, ReceiptAction,
-    RecordAgent, RecordKind, RecordStatus, Word,
+    CallEnd, CallStart, Entry, EventOperator, OutsideSource, Payload, ReceiptAction, RecordAgent,
+    RecordKind, RecordStatus, Word,
 };
 pub use upkeep::shares::ShareExcess;
 pub use vectors::{VectorFile, VectorKey};
 pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
-pub use write::message::CommitReply;
 pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
 use crate::anchored::AnchorCheck;
@@ -55,7 +52,6 @@ use crate::database::{WRITERS, change, connection, schema};
 use crate::doubts::KEYS;
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
-use crate::loan::Loan;
 use crate::read::{Reader, copies};
 use crate::state::{OperatorState, decisions, keeping};
 use crate::upkeep::clock;
@@ -94,8 +90,6 @@ struct Inner {
     vault: Vault,
     key: Mutex<Arc<SigningKey>>,
     query_key: [u8; 32],
-    /// Set if another process writes.
-    loan: Option<Loan>,
     /// For measurements: entries are accepted and discarded.
     is_nowhere: bool,
 }
@@ -152,7 +146,6 @@ impl Store {
             vault: Vault::of_home(home),
             key: Mutex::new(key),
             query_key,
-            loan: None,
             is_nowhere: false,
         };
         Ok(Store { inner: Arc::new(inner) })
@@ -163,16 +156,6 @@ impl Store {
     pub fn open_to_read(file: &Path, home: &Path) -> Result<Store, StoreError> {
         let inner = Inner::unwritten(home, Reader::open(file)?, OperatorState::to_read(file));
         Ok(Store { inner: Arc::new(inner) })
-    }
-
-    /// Opens the ledger of a home that another process writes: entries go to that one, and to a
-    /// writer of this process once it is gone.
-    pub fn borrow(home: &Path, rules: &domain::config::Ledger, lender: Box<dyn Lender>) -> Store {
-        let file = home.join(FILE);
-        let state = OperatorState::of_file(&file, rules.durability);
-        let mut inner = Inner::unwritten(home, Reader::live(&file), state);
-        inner.loan = Some(Loan::new(lender, home.to_owned(), rules.clone()));
-        Store { inner: Arc::new(inner) }
     }
 
     /// Returns a store that keeps nothing, to measure the cost of storage. Nothing else may use it.
@@ -191,9 +174,6 @@ impl Store {
     pub fn append(&self, entry: Entry) -> Commit {
         if self.inner.is_nowhere {
             return Commit::known(Ok(Safety::Committed));
-        }
-        if let Some(loan) = &self.inner.loan {
-            return loan.append(entry);
         }
         let inbox = &self.inner.inbox;
         let is_held = matches!(&entry, Entry::Started(started) if !started.changes_things());
@@ -217,10 +197,7 @@ impl Store {
 
     /// Refuses a call of this class if its record could not be kept.
     pub fn admits(&self, class: Class) -> Result<(), StoreError> {
-        match &self.inner.loan {
-            Some(loan) => loan.admits(class),
-            None => self.inner.health.admits(class, self.inner.on_failure),
-        }
+        self.inner.health.admits(class, self.inner.on_failure)
     }
 
     /// Makes these the home's rules of retention, for this process and all others. Without any,
@@ -237,10 +214,7 @@ impl Store {
     }
 
     pub fn ledger(&self) -> LedgerHealth {
-        match &self.inner.loan {
-            Some(loan) => loan.health(),
-            None => self.inner.health.now(),
-        }
+        self.inner.health.now()
     }
 
     /// Compares the home with its anchor, without changing anything.
@@ -250,9 +224,6 @@ impl Store {
 
     /// Waits until everything appended so far can be read back, or cannot be written at all.
     pub async fn settled(&self) {
-        if let Some(loan) = &self.inner.loan {
-            return loan.settled().await;
-        }
         let (done, settled) = oneshot::channel();
         if !self.inner.is_nowhere && self.inner.inbox.send(Message::Settle(done)).is_ok() {
             let _ = settled.await;
@@ -341,9 +312,6 @@ impl Store {
     /// Ends the chain; nothing can be appended afterwards.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.inner.state.rest();
-        if let Some(loan) = &self.inner.loan {
-            return loan.close().await;
-        }
         let (done, closed) = oneshot::channel();
         if self.inner.is_nowhere || self.inner.inbox.send(Message::Close(done)).is_err() {
             return Ok(());
@@ -371,7 +339,6 @@ impl Inner {
             vault: Vault::of_home(home),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
             query_key: keys::query::read(&home.join(KEYS)).unwrap_or_default(),
-            loan: None,
             is_nowhere: false,
         }
     }

@@ -1,12 +1,10 @@
 //! The record of a call: its start and its end. The serialized form is the journal's own, read back
 //! only after a crash.
 
-mod form;
 mod redaction;
 pub mod run;
 mod stored;
 
-pub use form::EntryForm;
 pub use redaction::{TARGET_OMITTED, TARGET_REDACTED, TARGETS_OMITTED};
 
 use std::borrow::Cow;

@@ -12,7 +12,6 @@ mod store {
     mod faults;
     mod keys;
     mod load;
-    mod loans;
     mod losses;
     mod retention;
     mod runs;

@@ -72,7 +72,7 @@ async fn serve(place: &Locations, step: StepFile) -> Result<(), Failure> {
     home.prepare()?;
     let telemetry = Telemetry::start(&source.config.telemetry);
     let plugins = Plugins::find(home.path(), &source.config);
-    let steps = Steps::new(&home, source.config, plugins, telemetry.tracer()).await?;
+    let steps = Steps::new(&home, source.config, plugins, telemetry.tracer())?;
     let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());
     let wanted = GateRequest {
         agent: agent.clone(),

@@ -245,7 +245,7 @@ async fn go(
     let telemetry = Telemetry::start(&config.telemetry);
     let redactor = config.redact.redactor();
     home.hide_keys(redactor.known());
-    let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer()).await?);
+    let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);
     let store = steps.store().clone();
     let show = |writes| Live::start(format, &store, writes);
     let recorder = Recorder::start(store.clone(), redactor, source, show);

@@ -328,13 +328,13 @@ async fn runs_are_shown_at_the_command_line() {
 }
 
 /// Events one by one; the greeting comes first.
-struct Events {
+pub(crate) struct Events {
     response: reqwest::Response,
     text: String,
 }
 
 impl Events {
-    async fn listen(gate: &Gate, last: Option<&str>) -> Events {
+    pub(crate) async fn listen(gate: &Gate, last: Option<&str>) -> Events {
         let url = format!("http://{}/api/v1/events", gate.address);
         let mut request = http_client().get(url).bearer_auth(gate.secret("api-key"));
         if let Some(last) = last {
@@ -346,7 +346,7 @@ impl Events {
     }
 
     /// Returns the name, id and content of the next event.
-    async fn next(&mut self) -> (String, String, Value) {
+    pub(crate) async fn next(&mut self) -> (String, String, Value) {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));

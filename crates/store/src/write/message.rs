@@ -24,7 +24,7 @@ pub(crate) enum Message {
     Close(CloseReply),
 }
 
-pub type CommitReply = oneshot::Sender<Result<Safety, StoreError>>;
+pub(crate) type CommitReply = oneshot::Sender<Result<Safety, StoreError>>;
 pub(crate) type RotationReply = oneshot::Sender<Result<Arc<SigningKey>, StoreError>>;
 pub(crate) type CheckpointReply = oneshot::Sender<Result<String, StoreError>>;
 pub(crate) type CloseReply = oneshot::Sender<Result<(), StoreError>>;

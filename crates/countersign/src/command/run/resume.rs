@@ -15,7 +15,6 @@ use workflow::{PastStatus, PastStep, Resumption, Status, StepOutcome, Workflow};
 
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::loan;
 
 /// The number of ids that are listed when a prefix matches several.
 const NEAR_MAX: usize = 5;
@@ -39,7 +38,7 @@ impl EarlierRun {
         id: &str,
     ) -> Result<EarlierRun, Failure> {
         home.must_exist()?;
-        let store = loan::store(home, &config.ledger).await?;
+        let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
         let (reading, asked) = (store.clone(), id.to_ascii_lowercase());
         let found = task::spawn_blocking(move || find(&reading, &asked)).await;
         let _ = store.close().await;
