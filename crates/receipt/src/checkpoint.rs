@@ -32,8 +32,8 @@ pub struct Checkpoint {
     /// The number of chains that the digest covers.
     pub count: u64,
     pub digest: Hash,
-    /// The number of decisions that operators had made; earlier versions did not name it.
-    pub decisions: Option<u64>,
+    /// The number of decisions that operators had made.
+    pub decisions: u64,
     /// The place and hash of the receipt with the checkpoint before.
     pub previous: Option<Head>,
 }
@@ -68,9 +68,7 @@ impl Checkpoint {
         runtime.insert("chains", self.heads.iter().map(named).collect::<Vec<_>>());
         runtime.insert("count", self.count);
         runtime.insert("digest", self.digest);
-        if let Some(decisions) = self.decisions {
-            runtime.insert("decisions", decisions);
-        }
+        runtime.insert("decisions", self.decisions);
         if self.omitted > 0 {
             runtime.insert("omitted", self.omitted);
         }
@@ -88,7 +86,7 @@ impl Checkpoint {
             omitted: found["omitted"].as_u64().unwrap_or(0),
             count: found["count"].as_u64()?,
             digest: found["digest"].as_str()?.parse().ok()?,
-            decisions: found["decisions"].as_u64(),
+            decisions: found["decisions"].as_u64()?,
             previous: match &found["previous"] {
                 Value::Null => None,
                 previous => Some(head(previous)?),
@@ -153,9 +151,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_is_read_as_it_was_written() {
-        for (omitted, decisions, previous) in
-            [(0, None, None), (7, Some(0), Some(head_of("before", 3)))]
-        {
+        for (omitted, decisions, previous) in [(0, 0, None), (7, 5, Some(head_of("before", 3)))] {
             let heads = vec![head_of("a", 1), head_of("b", 2)];
             let digest = digest(&heads);
             let checkpoint = Checkpoint { heads, omitted, count: 9, digest, decisions, previous };

@@ -203,7 +203,7 @@ impl AnchoredState {
 
     fn add(&mut self, checkpoint: Checkpoint) {
         self.checkpoints += 1;
-        self.decisions = self.decisions.max(checkpoint.decisions.unwrap_or(0));
+        self.decisions = self.decisions.max(checkpoint.decisions);
         for head in checkpoint.heads {
             let known = self.heads.get(&head.chain_id);
             if known.is_none_or(|known| known.length <= head.length) {

@@ -25,6 +25,11 @@ pub enum StoreError {
          upgrade Countersign"
     )]
     Newer { found: usize, newest: usize },
+    #[error(
+        "the ledger has a layout that no release of Countersign has: read it with the build that \
+         wrote it, and use another home with this one"
+    )]
+    UnknownLayout,
     #[error("the ledger is closed")]
     Closed,
     #[error("'{0}' is not a cursor of this list; omit it to start with the newest entry")]
@@ -41,6 +46,7 @@ impl StoreError {
             | StoreError::Key(_)
             | StoreError::Corrupt(_)
             | StoreError::Newer { .. }
+            | StoreError::UnknownLayout
             | StoreError::Closed => Code::LedgerUnavailable,
         }
     }
@@ -54,6 +60,7 @@ impl StoreError {
             | StoreError::Corrupt(_)
             | StoreError::Incomplete(_)
             | StoreError::Newer { .. }
+            | StoreError::UnknownLayout
             | StoreError::Closed
             | StoreError::Cursor(_) => self,
         }

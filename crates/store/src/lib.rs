@@ -439,6 +439,5 @@ fn open_tables(home: &Path, durability: Durability) -> Result<Connection, StoreE
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }
-    state::move_secrets_out(&db, home)?;
     Ok(db)
 }

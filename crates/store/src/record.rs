@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ledger::target::{Access, Touches};
+use domain::ledger::target::Touches;
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -145,7 +145,7 @@ pub struct CallStart {
     pub effective: Option<Class>,
     pub unverified: bool,
     pub warnings: Vec<String>,
-    #[serde(alias = "target", default, with = "stored::touches")]
+    #[serde(with = "stored::touches")]
     pub touches: Touches,
     pub trace_id: Option<String>,
     pub arguments: Payload,
@@ -166,25 +166,6 @@ impl CallStart {
             Arc::make_mut(&mut self).touches = ended.touches.clone();
         }
         self
-    }
-
-    /// Returns the access of the call's resources where the record does not state it, because an
-    /// older program made it: that of its class, unless the class is no more than a guess.
-    pub(crate) fn implied_access(&self) -> Access {
-        implied_access(self.effective, self.unverified, self.declared.is_some())
-    }
-}
-
-/// Returns the access that a class implies. Without an annotation and a declared intent, a class is a
-/// guess.
-pub(crate) fn implied_access(
-    class: Option<Class>,
-    is_unverified: bool,
-    is_declared: bool,
-) -> Access {
-    match Access::of(class) {
-        Access::Write if is_unverified && !is_declared => Access::Unknown,
-        access => access,
     }
 }
 
@@ -304,7 +285,7 @@ impl CallEnd {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use domain::ledger::target::{Target, TargetBasis, Touched};
+    use domain::ledger::target::{Access, Target, TargetBasis, Touched};
 
     use super::*;
 
@@ -382,20 +363,6 @@ pub(crate) mod tests {
             let back: CallStart = serde_json::from_value(value).unwrap();
             assert_eq!(back.touches, touches);
         }
-    }
-
-    #[test]
-    fn the_journal_of_an_older_program_can_be_read() {
-        let mut value = serde_json::to_value(started()).unwrap();
-        let members = value.as_object_mut().unwrap();
-        members.remove("touches");
-        members.insert("target".to_owned(), "files\u{1f}/a".into());
-        let back: CallStart = serde_json::from_value(value.clone()).unwrap();
-        assert_eq!(back.touches.main(), Target::new("files", "/a".to_owned()).as_ref());
-        assert_eq!(back.touches.basis(), None);
-        value["target"] = serde_json::Value::Null;
-        let back: CallStart = serde_json::from_value(value).unwrap();
-        assert_eq!(back.touches, Touches::default());
     }
 
     #[test]

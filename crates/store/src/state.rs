@@ -23,7 +23,6 @@ use rusqlite::Connection;
 
 pub use items::{ApprovalResult, Definition, ItemChange, ItemVersion, ServerItem};
 pub(crate) use runs::end_lost_runs;
-pub(crate) use secrets::move_out as move_secrets_out;
 pub use secrets::{FILE as SECRETS_FILE, ServerSecrets};
 pub use servers::{ApprovedServer, ServerState};
 pub use tokens::TokenRecord;

@@ -97,7 +97,11 @@ impl Survey {
             DatabaseFile::Present => {}
         }
         let opened = ReadOnlyFile::at(&home.join(FILE)).and_then(|file| file.connect());
-        let opened = opened.and_then(|db| schema::is_current(&db).map(|current| (db, current)));
+        let opened = opened.and_then(|db| {
+            schema::check_format(&db)?;
+            let is_current = schema::is_current(&db)?;
+            Ok((db, is_current))
+        });
         match opened {
             Ok((db, true)) => {
                 self.database = FileState::Valid("readable".to_owned());
@@ -105,7 +109,7 @@ impl Survey {
             }
             Ok((_, false)) => {
                 let words =
-                    "it has the format of another version: start the gate once to migrate it";
+                    "it has the layout of an older version: start the gate once to migrate it";
                 self.database = FileState::Invalid(words.to_owned());
                 self.notes.push(format!("the database was not examined: {words}"));
                 None

@@ -51,7 +51,7 @@ pub struct ToolCoverage {
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct BasisCount {
-    /// The rule or the reason; null in records of earlier versions.
+    /// The rule or the reason; null in records that name no rule, such as events without a resource.
     #[schema(required)]
     pub basis: Option<String>,
     pub has_target: bool,

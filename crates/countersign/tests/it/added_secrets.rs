@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use reqwest::Method;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use testkit::gate::Gate;
 use testkit::program::{stderr, stdout};
@@ -141,31 +140,4 @@ async fn a_server_whose_secrets_are_lost_is_not_started_and_says_why() {
     std::fs::write(&file, text).unwrap();
     gate.restart().await;
     assert!(told(&gate).await.starts_with("tuesday-lunch"));
-}
-
-#[tokio::test]
-async fn secrets_of_an_earlier_version_leave_the_ledger() {
-    let mut gate = empty_gate().await;
-    add(&gate).await;
-    approve(&gate).await;
-    told(&gate).await;
-    gate.end().await;
-    let secrets: Value =
-        serde_json::from_slice(&std::fs::read(gate.home().join("secrets.json")).unwrap()).unwrap();
-    let db = Connection::open(gate.home().join("ledger.db")).unwrap();
-    let added: String = db.query_row("SELECT added FROM servers", [], |row| row.get(0)).unwrap();
-    let mut added: Value = serde_json::from_str(&added).unwrap();
-    for (place, number) in [("/env/API_TOKEN", 0), ("/env/NAME", 1), ("/args/3", 2)] {
-        let value = added.pointer_mut(place).unwrap();
-        assert_eq!(value, &json!({"secret": number}));
-        *value = secrets["n"][number].clone();
-    }
-    db.execute("UPDATE servers SET added = ?1", [added.to_string()]).unwrap();
-    drop(db);
-    std::fs::remove_file(gate.home().join("secrets.json")).unwrap();
-    std::fs::remove_file(gate.dir.path().join("told")).unwrap();
-    gate.restart().await;
-    assert!(told(&gate).await.starts_with("tuesday-lunch"), "the approval covers the same values");
-    gate.end().await;
-    assert_kept_apart(&gate.home());
 }

@@ -19,24 +19,17 @@ pub enum ServerChange {
     Changed,
     /// The pinned program is not the approved file.
     Program,
-    /// The approval was given before approvals covered the values of variables and headers.
-    EarlierForm,
 }
 
 impl ServerChange {
-    pub const ALL: [ServerChange; 4] = [
-        ServerChange::New,
-        ServerChange::Changed,
-        ServerChange::Program,
-        ServerChange::EarlierForm,
-    ];
+    pub const ALL: [ServerChange; 3] =
+        [ServerChange::New, ServerChange::Changed, ServerChange::Program];
 
     pub fn as_str(self) -> &'static str {
         match self {
             ServerChange::New => "new",
             ServerChange::Changed => "changed",
             ServerChange::Program => "program_changed",
-            ServerChange::EarlierForm => "earlier_form",
         }
     }
 
@@ -47,17 +40,13 @@ impl ServerChange {
             ServerChange::Program => {
                 "it is pinned, and its program is not the file that was approved"
             }
-            ServerChange::EarlierForm => {
-                "it was approved by an earlier version of Countersign, whose approvals did not \
-                 cover the values of variables and headers"
-            }
         }
     }
 }
 
 /// Returns a server's identity. Templates count as written, so the same config gives the same
-/// identity on a machine with other variables. Without variables, headers and a pin, the form is
-/// the one of the first release, so that its approvals stay valid.
+/// identity on a machine with other variables. Settings at their defaults are left out, so that a
+/// new setting leaves approvals valid.
 pub fn identity(server: &ServerConfig) -> Fingerprint {
     let mut bound = match &server.transport {
         Transport::Stdio { command, args, env, cwd, inherit_env } => {
@@ -68,7 +57,6 @@ pub fn identity(server: &ServerConfig) -> Fingerprint {
                 "cwd": cwd,
                 "env": pairs(env, str::to_owned),
             });
-            // Left out if it is off, so that earlier approvals stay valid.
             if *inherit_env {
                 bound["inherit_env"] = true.into();
             }
@@ -80,7 +68,6 @@ pub fn identity(server: &ServerConfig) -> Fingerprint {
     if server.pin {
         bound["pin"] = true.into();
     }
-    // Left out if there is none, so that earlier approvals stay valid.
     if let Some(oauth) = &server.oauth {
         bound["oauth"] = sign_in(oauth);
     }
@@ -217,7 +204,6 @@ mod tests {
                 r#"{"args":["-y","${env:P}"],"command":"npx","cwd":null,"env":[["A","2"],["B","1"]],"transport":"stdio"}"#,
                 stdio("npx", &["-y", "${env:P}"], &[("B", "1"), ("A", "2")], None),
             ),
-            // As in the first release.
             (
                 r#"{"args":[],"command":"npx","cwd":null,"env":[],"transport":"stdio"}"#,
                 stdio("npx", &[], &[], None),

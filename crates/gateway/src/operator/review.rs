@@ -54,7 +54,6 @@ impl ServerReview {
             Some(approved) if *approved == self.trust.identity => {
                 self.trust.is_altered.then_some(ServerChange::Program)
             }
-            Some(_) if self.state.approved_text.is_none() => Some(ServerChange::EarlierForm),
             Some(_) => Some(ServerChange::Changed),
         }
     }

@@ -238,7 +238,7 @@ impl Writer {
         heads.extend(self.end.map(|_| head_of(&self)));
         heads.sort_by(|a, b| a.chain_id.cmp(&b.chain_id));
         let (count, digest) = (heads.len() as u64, checkpoint::digest(&heads));
-        self.state(&Checkpoint { heads, omitted: 0, count, digest, decisions: None, previous });
+        self.state(&Checkpoint { heads, omitted: 0, count, digest, decisions: 0, previous });
         self
     }
 
@@ -296,7 +296,7 @@ fn the_digest_of_the_last_checkpoint_is_that_of_all_heads() {
     let previous = Some(head_of(&b));
     let heads = vec![head_of(&b)];
     let digest = checkpoint::digest(&[head_of(&a), head_of(&b)]);
-    let right = Checkpoint { heads, omitted: 0, count: 2, digest, decisions: None, previous };
+    let right = Checkpoint { heads, omitted: 0, count: 2, digest, decisions: 0, previous };
     let cases = [
         (right.clone(), 0),
         (Checkpoint { digest: Hash::of(b"other"), ..right.clone() }, 1),

@@ -33,7 +33,7 @@ pub(crate) fn writing(file: &Path, durability: Durability) -> Result<Connection,
     db.busy_timeout(BUSY_TIMEOUT)?;
     // Otherwise SQLite plans each statement anew for each value that is bound to it.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Applies to a new file only: an older one keeps its page size.
+    // Applies to a new file only.
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(

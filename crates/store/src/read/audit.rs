@@ -123,17 +123,9 @@ impl PageAhead {
 struct Outset<'a> {
     place: LedgerPlace<'a>,
     threads: usize,
-    tables: Tables,
-    now: Timestamp,
-}
-
-/// The tables of the file beside `receipts`.
-#[derive(Clone, Copy)]
-struct Tables {
     /// The file is one of ours: its columns repeat the text of receipts.
     is_ours: bool,
-    has_heads: bool,
-    has_touches: bool,
+    now: Timestamp,
 }
 
 /// The head of a chain as its row states it, and the end of its journal that was filed.
@@ -156,8 +148,8 @@ impl Reader {
             LedgerPlace::Home(home) => Some(kept_checkpoint(home)),
             LedgerPlace::Copy => None,
         };
-        let tables = self.pool.ask(Tables::of)?;
-        let outset = Outset { place, threads, tables, now: Timestamp::now() };
+        let is_ours = self.pool.ask(schema::is_ledger)?;
+        let outset = Outset { place, threads, is_ours, now: Timestamp::now() };
         let mut gone = GoneRecords::default();
         // Oldest first, so that a key is known once another has handed over to it.
         for chain in self.chains()?.iter().rev() {
@@ -168,7 +160,7 @@ impl Reader {
                 }
                 continue;
             }
-            let filed = self.filed_head(&chain.id, tables)?;
+            let filed = self.filed_head(&chain.id, is_ours)?;
             let promised = outset.promised(&chain.id, filed.entry);
             match self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each)) {
                 // The other chains are checked all the same.
@@ -177,7 +169,7 @@ impl Reader {
                 }
                 audited => audited?,
             }
-            if tables.is_ours && chain.opening.is_none() {
+            if is_ours && chain.opening.is_none() {
                 let words = "the chain is not in the table of chains";
                 audit.fault(&chain.id, None, words.to_owned());
             }
@@ -186,10 +178,10 @@ impl Reader {
                 promised.tell(audit, &chain.id);
             }
         }
-        if tables.has_heads && !audit.wants_all() {
-            self.hear_checkpoints(audit)?;
-        }
-        if tables.is_ours {
+        if is_ours {
+            if !audit.wants_all() {
+                self.hear_checkpoints(audit)?;
+            }
             if !audit.wants_all() && !gone.missing.is_empty() {
                 self.hear_deletions(audit, &mut gone.stated)?;
             }
@@ -200,8 +192,6 @@ impl Reader {
             }
             gone.tell(audit);
             self.audit_records(audit)?;
-        }
-        if tables.has_touches {
             self.audit_lone_touches(audit)?;
         }
         if let Some(kept) = kept {
@@ -219,7 +209,7 @@ impl Reader {
         outset: &Outset<'_>,
         (gone, each): (&mut GoneRecords, &mut impl FnMut()),
     ) -> Result<(), StoreError> {
-        let sql = page_query(outset.tables);
+        let sql = page_query(outset.is_ours);
         let mut page = ReceiptPage { chain_id, sql: &sql, after: i64::MIN, ahead: Vec::new() };
         loop {
             let after = page.after;
@@ -261,7 +251,7 @@ impl Reader {
         let mut ahead = std::mem::take(ahead).into_iter().peekable();
         self.pool.ask_in_passing(|db| {
             let mut count = 0;
-            let span = if outset.tables.is_ours { Some(RecordSpan::of(db)?) } else { None };
+            let span = if outset.is_ours { Some(RecordSpan::of(db)?) } else { None };
             let mut statement = db.prepare_cached(sql)?;
             let mut rows = statement.query((chain_id, *after, page_limit()))?;
             while let Some(row) = rows.next()? {
@@ -274,9 +264,7 @@ impl Reader {
                 if let Some((read, span)) = read.zip(span) {
                     let comparison = Comparison { chain_id, row, read: &read, span };
                     comparison.tell(audit, gone, outset.now)?;
-                    if outset.tables.has_touches {
-                        comparison.tell_touches(db, audit)?;
-                    }
+                    comparison.tell_touches(db, audit)?;
                 }
                 each();
             }
@@ -300,8 +288,8 @@ impl Reader {
         })
     }
 
-    fn filed_head(&self, chain_id: &str, tables: Tables) -> Result<FiledHead, StoreError> {
-        if !tables.has_heads {
+    fn filed_head(&self, chain_id: &str, is_ours: bool) -> Result<FiledHead, StoreError> {
+        if !is_ours {
             return Ok(FiledHead { head: None, entry: i64::MAX });
         }
         self.pool.ask(|db| {
@@ -370,8 +358,7 @@ impl Reader {
             Ok(None) => {
                 let sql = "SELECT EXISTS (SELECT 1 FROM checkpoints)";
                 let has_some = self.pool.ask(|db| {
-                    let known = schema::has_table(db, "checkpoints")?;
-                    Ok(known && db.query_row(sql, [], |row| row.get(0))?)
+                    Ok(schema::is_ledger(db)? && db.query_row(sql, [], |row| row.get(0))?)
                 })?;
                 if has_some {
                     audit.note(format!(
@@ -394,14 +381,6 @@ fn page_limit() -> i64 {
 /// Returns the text of a receipt, with replacements for what is not UTF-8.
 fn receipt_text<'a>(row: &'a Row<'_>, column: usize) -> Result<Cow<'a, str>, StoreError> {
     Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or(b"")))
-}
-
-impl Tables {
-    fn of(db: &Connection) -> Result<Tables, StoreError> {
-        let is_ours = schema::has_table(db, "chains")? && schema::has_table(db, "activity")?;
-        let has_heads = schema::has_table(db, "checkpoints")?;
-        Ok(Tables { is_ours, has_heads, has_touches: is_ours && schema::has_touches(db)? })
-    }
 }
 
 /// A receipt as it is signed, and the row that repeats it.
@@ -546,13 +525,10 @@ fn state_row(audit: &mut Audit, chain: &StoredChain, head: Option<Head>, place: 
 }
 
 /// Returns the query of a page of receipts, each with its record if the file has records.
-fn page_query(tables: Tables) -> String {
-    let (columns, joins) = if tables.is_ours {
+fn page_query(is_ours: bool) -> String {
+    let (columns, joins) = if is_ours {
         (
-            format!(
-                ", {RECEIPT_COLUMNS}, {RECORD_COLUMNS}{}",
-                touches::columns(tables.has_touches)
-            ),
+            format!(", {RECEIPT_COLUMNS}, {RECORD_COLUMNS}"),
             "LEFT JOIN activity ON activity.id = substr(receipts.id, 13)
              LEFT JOIN agents ON agents.agent = activity.agent
              LEFT JOIN targets ON targets.target = activity.target",

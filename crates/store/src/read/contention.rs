@@ -14,7 +14,6 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::reader::Reader;
-use crate::database::schema;
 use crate::error::StoreError;
 use crate::write::touching::who_of;
 
@@ -329,8 +328,7 @@ struct SilentRecords {
 
 impl SilentRecords {
     fn read(db: &Connection) -> Result<SilentRecords, StoreError> {
-        let mut statement =
-            db.prepare_cached(if schema::has_touches(db)? { SILENT } else { REFUSED })?;
+        let mut statement = db.prepare_cached(SILENT)?;
         let mut rows = statement.query([])?;
         let mut silent = SilentRecords { first: 0, bits: Vec::new() };
         while let Some(row) = rows.next()? {
@@ -358,9 +356,6 @@ impl SilentRecords {
         Some((offset / 64, 1 << (offset % 64)))
     }
 }
-
-const REFUSED: &str = "SELECT number FROM activity INDEXED BY activity_unsuccessful
-    WHERE status = 'blocked' AND status <> 'success' ORDER BY number";
 
 const SILENT: &str = "SELECT number FROM activity INDEXED BY activity_unsuccessful
       WHERE status = 'blocked' AND status <> 'success'

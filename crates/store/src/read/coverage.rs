@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use super::reader::Reader;
-use crate::database::schema;
 use crate::error::StoreError;
 use crate::record::{TARGET_OMITTED, TARGET_REDACTED, TARGETS_OMITTED};
 
@@ -16,7 +15,7 @@ const LOSSES_MAX: usize = 100;
 pub struct TargetCoverage {
     pub server: String,
     pub tool: String,
-    /// Absent in records of a program that did not say how it found a target.
+    /// Absent in records that name no rule, such as events without a resource.
     pub basis: Option<String>,
     pub has_target: bool,
     pub calls: u64,
@@ -49,49 +48,28 @@ impl CoverageFilter {
     }
 }
 
-macro_rules! coverage {
-    ($basis:literal, $joined:literal) => {
-        concat!(
-            "SELECT server, tool, ",
-            $basis,
-            ", target IS NOT NULL, COUNT(*) FROM activity NOT INDEXED
-             WHERE type IN ('tool_call', 'policy_decision') AND (?1 IS NULL OR server = ?1)
-               AND started_us >= ?2 AND started_us < ?3 ",
-            $joined,
-            " GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 5 DESC, 3"
-        )
-    };
-}
+const COVERAGE: &str = "SELECT server, tool, target_basis, target IS NOT NULL, COUNT(*)
+    FROM activity NOT INDEXED
+    WHERE type IN ('tool_call', 'policy_decision') AND (?1 IS NULL OR server = ?1)
+      AND started_us >= ?2 AND started_us < ?3 AND joined IS NULL
+    GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 5 DESC, 3";
 
-macro_rules! losses {
-    ($dropped:literal, $joined:literal) => {
-        concat!(
-            "SELECT name, SUM(is_dropped), SUM(is_shortened) FROM
-               (SELECT agents.name, ",
-            $dropped,
-            " EXISTS (SELECT 1 FROM json_each(warnings) WHERE value IN (?5, ?6)) AS is_dropped,
-                 EXISTS (SELECT 1 FROM json_each(warnings) WHERE value = ?7) AS is_shortened
-               FROM activity NOT INDEXED JOIN agents USING (agent)
-               WHERE type IN ('tool_call', 'policy_decision') AND (?1 IS NULL OR server = ?1)
-                 AND started_us >= ?2 AND started_us < ?3 ",
-            $joined,
-            ") GROUP BY name HAVING SUM(is_dropped) > 0 OR SUM(is_shortened) > 0
-             ORDER BY 2 DESC, 3 DESC, 1 LIMIT ?4"
-        )
-    };
-}
+const LOSSES: &str = "SELECT name, SUM(is_dropped), SUM(is_shortened) FROM
+      (SELECT agents.name, target_basis LIKE 'dropped:%'
+         OR EXISTS (SELECT 1 FROM json_each(warnings) WHERE value IN (?5, ?6)) AS is_dropped,
+         EXISTS (SELECT 1 FROM json_each(warnings) WHERE value = ?7) AS is_shortened
+       FROM activity NOT INDEXED JOIN agents USING (agent)
+       WHERE type IN ('tool_call', 'policy_decision') AND (?1 IS NULL OR server = ?1)
+         AND started_us >= ?2 AND started_us < ?3 AND joined IS NULL)
+    GROUP BY name HAVING SUM(is_dropped) > 0 OR SUM(is_shortened) > 0
+    ORDER BY 2 DESC, 3 DESC, 1 LIMIT ?4";
 
 impl Reader {
     /// Counts, by agent, the calls of which a target was dropped or shortened, the most first.
     pub fn target_losses(&self, filter: &CoverageFilter) -> Result<Vec<TargetLosses>, StoreError> {
         let (first_us, last_us) = filter.period_us();
         self.pool.ask_in_passing(|db| {
-            let sql = if schema::has_touches(db)? {
-                losses!("target_basis LIKE 'dropped:%' OR", "AND joined IS NULL")
-            } else {
-                losses!("", "")
-            };
-            let mut statement = db.prepare_cached(sql)?;
+            let mut statement = db.prepare_cached(LOSSES)?;
             let notes = (TARGET_OMITTED, TARGETS_OMITTED, TARGET_REDACTED);
             let values =
                 params![filter.server, first_us, last_us, LOSSES_MAX, notes.0, notes.1, notes.2];
@@ -110,12 +88,7 @@ impl Reader {
     ) -> Result<Vec<TargetCoverage>, StoreError> {
         let (first_us, last_us) = filter.period_us();
         self.pool.ask_in_passing(|db| {
-            let sql = if schema::has_touches(db)? {
-                coverage!("target_basis", "AND joined IS NULL")
-            } else {
-                coverage!("NULL", "")
-            };
-            let mut statement = db.prepare_cached(sql)?;
+            let mut statement = db.prepare_cached(COVERAGE)?;
             let rows = statement.query_map(params![filter.server, first_us, last_us], |row| {
                 Ok(TargetCoverage {
                     server: row.get(0)?,

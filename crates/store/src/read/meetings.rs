@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use super::runs::LedgerChange;
-use crate::database::schema;
 use crate::error::StoreError;
 use crate::write::touching::who_of;
 
@@ -53,9 +52,6 @@ pub(super) fn changed_after(
     change: i64,
     limit: usize,
 ) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
-    if !schema::has_touches(db)? {
-        return Ok(Vec::new());
-    }
     let mut statement = db.prepare_cached(SELECT)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query([change, limit])?;

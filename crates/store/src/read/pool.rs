@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::Connection;
 
 use crate::database::connection::ReadOnlyFile;
-use crate::database::schema;
 use crate::error::StoreError;
 use crate::limits::{READ_IN_PLACE_BYTES, READERS_MAX};
 
@@ -32,7 +31,7 @@ impl Pool {
     // Compiled once, not for every query.
     fn take(&self) -> Result<Connection, StoreError> {
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        kept.map_or_else(|| self.connect().map_err(StoreError::of_reading), Ok)
+        kept.map_or_else(|| self.file.connect().map_err(StoreError::of_reading), Ok)
     }
 
     fn keep(&self, db: Connection) {
@@ -40,12 +39,6 @@ impl Pool {
         if idle.len() < READERS_MAX {
             idle.push(db);
         }
-    }
-
-    fn connect(&self) -> Result<Connection, StoreError> {
-        let db = self.file.connect()?;
-        schema::stand_in_for_touches(&db)?;
-        Ok(db)
     }
 
     /// Runs a query in one read transaction, so that all it reads is of one moment.

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::touched::{self, RecordedTouch};
-use crate::database::schema;
 use crate::error::StoreError;
 use crate::limits::SIGHTINGS_MAX;
 use crate::record::{RecordAgent, RecordKind, RecordStatus};
@@ -92,7 +91,7 @@ pub enum RecordDetail {
 /// Selects a record; `read` relies on the order of the columns. A brief record must not touch the
 /// text of payloads, which may lie on many pages.
 macro_rules! select {
-    ($payloads:literal, $later:literal, $which:literal) => {
+    ($payloads:literal, $which:literal) => {
         concat!(
             "SELECT activity.number, changed, id, type, source, surface, server, tool, status,
                error_code, error_message, duration_us, started_us, session_id, request_id,
@@ -101,22 +100,10 @@ macro_rules! select {
                effective_class, unverified, warnings, arguments_bytes, response_bytes,
                payloads.response_truncated, ",
             $payloads,
-            $later,
-            " FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)
+            ", target_basis, joined FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)
                LEFT JOIN payloads USING (number) WHERE ",
             $which
         )
-    };
-}
-
-/// Selects a record of the present version; in a file of an older one, the last columns are empty.
-macro_rules! select_of {
-    ($db:expr, $payloads:literal, $which:literal) => {
-        if schema::has_touches($db)? {
-            select!($payloads, ", target_basis, joined", $which)
-        } else {
-            select!($payloads, ", NULL, NULL", $which)
-        }
     };
 }
 
@@ -127,24 +114,22 @@ pub(super) fn of_number(
     detail: RecordDetail,
 ) -> Result<Option<Record>, StoreError> {
     let mut statement = db.prepare_cached(match detail {
-        RecordDetail::Brief => select_of!(db, "NULL, NULL", "activity.number = ?1"),
-        RecordDetail::Whole => select_of!(db, "arguments, response", "activity.number = ?1"),
+        RecordDetail::Brief => select!("NULL, NULL", "activity.number = ?1"),
+        RecordDetail::Whole => select!("arguments, response", "activity.number = ?1"),
     })?;
     statement.query_row([number], |row| Ok(read(db, row))).optional()?.transpose()
 }
 
 pub(super) fn of_id(db: &Connection, id: &str) -> Result<Option<Record>, StoreError> {
-    let mut statement = db.prepare_cached(select_of!(db, "arguments, response", "id = ?1"))?;
+    let mut statement = db.prepare_cached(select!("arguments, response", "id = ?1"))?;
     let found = statement.query_row([id], |row| Ok(read(db, row))).optional()?.transpose()?;
     let Some(mut record) = found else {
         return Ok(None);
     };
-    if schema::has_touches(db)? {
-        let words = "SELECT id FROM activity WHERE joined = ?1 ORDER BY number LIMIT ?2";
-        let mut joined = db.prepare_cached(words)?;
-        let ids = joined.query_map(params![id, SIGHTINGS_MAX], |row| row.get(0))?;
-        record.joined_by = ids.collect::<Result<_, _>>()?;
-    }
+    let words = "SELECT id FROM activity WHERE joined = ?1 ORDER BY number LIMIT ?2";
+    let mut joined = db.prepare_cached(words)?;
+    let ids = joined.query_map(params![id, SIGHTINGS_MAX], |row| row.get(0))?;
+    record.joined_by = ids.collect::<Result<_, _>>()?;
     Ok(Some(record))
 }
 
@@ -154,8 +139,8 @@ pub(super) fn changed_after(
     change: i64,
     limit: usize,
 ) -> Result<Vec<Record>, StoreError> {
-    let which = select_of!(db, "NULL, NULL", "changed > ?1 ORDER BY changed LIMIT ?2");
-    let mut statement = db.prepare_cached(which)?;
+    let words = select!("NULL, NULL", "changed > ?1 ORDER BY changed LIMIT ?2");
+    let mut statement = db.prepare_cached(words)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query([change, limit])?;
     let mut records = Vec::new();

@@ -9,7 +9,7 @@ use super::meetings::{self, StoredMeeting};
 use super::page::Page;
 use super::reader::Reader;
 use super::record::{self, Record};
-use crate::database::{schema, timestamp};
+use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::{STEPS_MAX, TEXTS_MAX};
 use crate::record::run::{
@@ -81,7 +81,7 @@ impl Reader {
         self.pool.ask_at_once(|db| texts(db, id))
     }
 
-    /// Returns what a run was made of; none for a run of an earlier version of this program.
+    /// Returns what a run was made of; none if its process ended before it had said so.
     pub fn run_source(&self, id: &str) -> Result<Option<RunSource>, StoreError> {
         self.pool.ask_at_once(|db| source(db, id))
     }
@@ -128,29 +128,27 @@ impl Reader {
 
 /// Selects runs with sums. They read no output, which may lie on many pages: it is the last column
 /// of its row.
-fn select(db: &Connection, which: &str) -> Result<String, StoreError> {
-    let resumed_from = if schema::has_run_texts(db)? { "resumed_from" } else { "NULL" };
-    Ok(format!(
+fn select(which: &str) -> String {
+    format!(
         "SELECT {}, (SELECT COUNT(*) FROM run_steps WHERE run = runs.number),
            (SELECT SUM(tokens) FROM run_steps WHERE run = runs.number),
            (SELECT SUM(cost_usd) FROM run_steps WHERE run = runs.number),
-           changed, number, {resumed_from}
+           changed, number
          FROM runs WHERE {which}",
         RUN_COLUMNS
-    ))
+    )
 }
 
 /// The index of the columns of `select` after those of the record.
-const CHANGED: usize = 14;
-const NUMBER: usize = 15;
-const RESUMED_FROM: usize = 16;
+const CHANGED: usize = 15;
+const NUMBER: usize = 16;
 
 fn read(row: &Row<'_>) -> Result<Run, StoreError> {
     Ok(Run {
-        record: RunRecord { resumed_from: row.get(RESUMED_FROM)?, ..read_record(row)? },
-        steps_total: row.get(11)?,
-        tokens: row.get(12)?,
-        cost_usd: row.get(13)?,
+        record: read_record(row)?,
+        steps_total: row.get(12)?,
+        tokens: row.get(13)?,
+        cost_usd: row.get(14)?,
     })
 }
 
@@ -170,7 +168,7 @@ fn list(db: &Connection, filter: &RunFilter, below: i64, limit: usize) -> Result
     let total = count.query_row(params_from_iter(&values), |row| row.get(0))?;
     values.push(below.into());
     values.push(i64::try_from(limit + 1).unwrap_or(i64::MAX).into());
-    let words = select(db, &format!("{fits} AND number < ? ORDER BY number DESC LIMIT ?"))?;
+    let words = select(&format!("{fits} AND number < ? ORDER BY number DESC LIMIT ?"));
     let mut statement = db.prepare_cached(&words)?;
     let mut rows = statement.query(params_from_iter(&values))?;
     let (mut runs, mut last, mut next_cursor) = (Vec::new(), 0, None);
@@ -186,14 +184,13 @@ fn list(db: &Connection, filter: &RunFilter, below: i64, limit: usize) -> Result
 }
 
 fn of_id(db: &Connection, id: &str) -> Result<Option<Run>, StoreError> {
-    let mut statement = db.prepare_cached(&select(db, "id = ?1")?)?;
+    let mut statement = db.prepare_cached(&select("id = ?1"))?;
     statement.query_row([id], |row| Ok(read(row))).optional()?.transpose()
 }
 
 fn steps(db: &Connection, id: &str) -> Result<Vec<StepRecord>, StoreError> {
-    let added = added_columns(db, "stderr")?;
     let words = format!(
-        "SELECT {}, runs.id, output, {added} FROM run_steps JOIN runs ON runs.number = run
+        "SELECT {}, runs.id, output, stderr FROM run_steps JOIN runs ON runs.number = run
          WHERE runs.id = ?1 ORDER BY run_steps.number DESC LIMIT ?2",
         STEP_COLUMNS
     );
@@ -212,7 +209,7 @@ fn changed_runs(
     change: i64,
     limit: usize,
 ) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
-    let words = select(db, "changed > ?1 ORDER BY changed LIMIT ?2")?;
+    let words = select("changed > ?1 ORDER BY changed LIMIT ?2");
     let mut statement = db.prepare_cached(&words)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query([change, limit])?;
@@ -228,9 +225,8 @@ fn changed_steps(
     change: i64,
     limit: usize,
 ) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
-    let added = added_columns(db, "NULL")?;
     let words = format!(
-        "SELECT {}, runs.id, NULL, {added}, run_steps.changed
+        "SELECT {}, runs.id, NULL, NULL, run_steps.changed
          FROM run_steps JOIN runs ON runs.number = run
          WHERE run_steps.changed > ?1 ORDER BY run_steps.changed LIMIT ?2",
         STEP_COLUMNS
@@ -250,7 +246,7 @@ fn changed_steps(
 
 /// The columns of a run; `read_record` relies on their order.
 const RUN_COLUMNS: &str = "id, workflow, version, file, pid, started_us, ended_us, status,
-    message, exit_code, trace_id";
+    message, exit_code, trace_id, resumed_from";
 
 fn read_record(row: &Row<'_>) -> Result<RunRecord, StoreError> {
     let id: String = row.get(0)?;
@@ -268,21 +264,12 @@ fn read_record(row: &Row<'_>) -> Result<RunRecord, StoreError> {
         message: row.get(8)?,
         exit_code: row.get(9)?,
         trace_id: row.get(10)?,
-        resumed_from: None,
+        resumed_from: row.get(11)?,
         id,
     })
 }
 
-/// Returns the columns of a step that files of older versions lack.
-fn added_columns(db: &Connection, stderr: &str) -> Result<String, StoreError> {
-    let is_new = schema::has_run_texts(db)?;
-    Ok(if is_new { format!("root, visit, {stderr}") } else { "NULL, 0, NULL".to_owned() })
-}
-
 fn texts(db: &Connection, id: &str) -> Result<Vec<(u32, StepText)>, StoreError> {
-    if !schema::has_run_texts(db)? {
-        return Ok(Vec::new());
-    }
     let words = "SELECT step, position, at_us, kind, text FROM run_texts
                  WHERE run = (SELECT number FROM runs WHERE id = ?1)
                  ORDER BY step DESC, position DESC LIMIT ?2";
@@ -299,9 +286,6 @@ fn texts(db: &Connection, id: &str) -> Result<Vec<(u32, StepText)>, StoreError> 
 }
 
 fn source(db: &Connection, id: &str) -> Result<Option<RunSource>, StoreError> {
-    if !schema::has_run_texts(db)? {
-        return Ok(None);
-    }
     let words = "SELECT hash, dir, began_at, inputs FROM run_sources
                  WHERE run = (SELECT number FROM runs WHERE id = ?1)";
     let read = |row: &Row<'_>| -> Result<RunSource, StoreError> {
@@ -314,9 +298,6 @@ fn source(db: &Connection, id: &str) -> Result<Option<RunSource>, StoreError> {
 }
 
 fn outcomes(db: &Connection, id: &str) -> Result<Vec<StateOutcome>, StoreError> {
-    if !schema::has_run_texts(db)? {
-        return Ok(Vec::new());
-    }
     let words = "SELECT state, status, output, stderr, exit_code, json, tokens, is_whole
                  FROM run_outcomes WHERE run = (SELECT number FROM runs WHERE id = ?1)";
     let mut statement = db.prepare_cached(words)?;
@@ -340,13 +321,13 @@ fn outcomes(db: &Connection, id: &str) -> Result<Vec<StateOutcome>, StoreError> 
 }
 
 /// The columns of a step; `read_step` relies on their order. The id of the run, the output and the
-/// columns of `added_columns` follow.
+/// stderr follow.
 const STEP_COLUMNS: &str = "run_steps.number, state, kind, attempt, provider, model,
     isolation, run_steps.status, run_steps.started_us, run_steps.ended_us, run_steps.exit_code,
-    tokens, cost_usd, error_code, error, sessions";
+    tokens, cost_usd, error_code, error, sessions, root, visit";
 
 fn read_step(row: &Row<'_>) -> Result<StepRecord, StoreError> {
-    let (number, run): (u32, String) = (row.get(0)?, row.get(16)?);
+    let (number, run): (u32, String) = (row.get(0)?, row.get(18)?);
     let damaged = |what: &str| StoreError::Corrupt(format!("run {run}, step {number}: {what}"));
     let status: String = row.get(7)?;
     let status = StepStatus::ALL.into_iter().find(|known| known.as_str() == status);
@@ -368,9 +349,9 @@ fn read_step(row: &Row<'_>) -> Result<StepRecord, StoreError> {
         error_code: row.get(13)?,
         error: row.get(14)?,
         sessions: sessions.map_err(|_| damaged("sessions are not a list"))?,
-        output: row.get(17)?,
-        root: row.get(18)?,
-        visit: row.get(19)?,
+        root: row.get(16)?,
+        visit: row.get(17)?,
+        output: row.get(19)?,
         stderr: row.get(20)?,
         run,
     })

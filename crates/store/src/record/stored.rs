@@ -6,9 +6,6 @@ use receipt::canonical::Digest;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Separated the two parts of a target.
-const PARTS: char = '\u{1f}';
-
 pub(super) trait JournalText: Sized {
     fn store(&self) -> String;
     fn restore(text: &str) -> Option<Self>;
@@ -92,63 +89,49 @@ impl JournalText for Digest {
 }
 
 /// The resources of a call: one list of texts with the rule that found them, and for each an access
-/// with a system, and a resource. A program that knew one resource a call wrote one text.
+/// with a system, and a resource.
 pub(super) mod touches {
     use domain::ledger::target::{Access, Target, TargetBasis, Touched, Touches};
 
-    use super::{Deserialize, Deserializer, Error, PARTS, Serializer};
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum StoredTouches {
-        Nothing(()),
-        One(String),
-        List(Vec<Option<String>>),
-    }
+    use super::{Deserialize, Deserializer, Error, Serializer};
 
     pub(in crate::record) fn serialize<S: Serializer>(
         touches: &Touches,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        if touches.all().is_empty() && touches.basis().is_none() {
+        let Some(basis) = touches.basis() else {
             return to.serialize_none();
-        }
-        let basis = touches.basis().map(|basis| basis.as_str().to_owned());
+        };
         let texts = touches.all().iter().flat_map(|Touched { target, access }| {
             let system = format!("{}{}", letter(*access), target.system());
-            [Some(system), Some(target.resource().to_owned())]
+            [system, target.resource().to_owned()]
         });
-        to.collect_seq(std::iter::once(basis).chain(texts))
+        to.collect_seq(std::iter::once(basis.as_str().to_owned()).chain(texts))
     }
 
     pub(in crate::record) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Touches, D::Error> {
-        let unknown = || D::Error::custom("unknown form of targets");
-        match StoredTouches::deserialize(from)? {
-            StoredTouches::Nothing(()) => Ok(Touches::default()),
-            StoredTouches::One(text) => {
-                let (system, resource) = text.split_once(PARTS).ok_or_else(unknown)?;
-                let target = Target::recorded(system, resource.to_owned()).ok_or_else(unknown)?;
-                let touched = Touched { target, access: Access::Unknown };
-                Ok(Touches::recorded(vec![touched], None))
+        match Option::<Vec<String>>::deserialize(from)? {
+            None => Ok(Touches::default()),
+            Some(texts) => {
+                restore(texts).ok_or_else(|| D::Error::custom("unknown form of targets"))
             }
-            StoredTouches::List(texts) => restore(texts).ok_or_else(unknown),
         }
     }
 
-    fn restore(texts: Vec<Option<String>>) -> Option<Touches> {
+    fn restore(texts: Vec<String>) -> Option<Touches> {
         let mut texts = texts.into_iter();
-        let basis = texts.next()?.map(TargetBasis::new);
+        let basis = TargetBasis::new(texts.next()?);
         let mut touched = Vec::new();
         while let Some(system) = texts.next() {
-            let (system, resource) = (system?, texts.next()??);
+            let resource = texts.next()?;
             let first = system.chars().next()?;
             let access = Access::ALL.into_iter().find(|access| letter(*access) == first)?;
             let target = Target::recorded(&system[first.len_utf8()..], resource)?;
             touched.push(Touched { target, access });
         }
-        Some(Touches::recorded(touched, basis))
+        Some(Touches::recorded(touched, Some(basis)))
     }
 
     fn letter(access: Access) -> char {

@@ -170,7 +170,7 @@ fn copy_rows(
         let mut statement = damaged.prepare_cached(query)?;
         let columns = statement.column_count();
         let places = vec!["?"; columns].join(", ");
-        // An older database has fewer columns.
+        // Named, since a file of another version may have others.
         let names = statement.column_names().collect::<Vec<_>>().join(", ");
         let insert = format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})");
         let mut rows = statement.query(rusqlite::params_from_iter(number))?;

@@ -8,12 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use domain::config;
-use rusqlite::Connection;
-use serde_json::Value;
-
 use super::{Location, OperatorState};
-use crate::database::transaction;
 use crate::error::StoreError;
 
 /// The file's name in the home.
@@ -51,37 +46,6 @@ impl OperatorState {
             Location::Memory => None,
         }
     }
-}
-
-/// Moves secrets that an earlier version wrote into the ledger's file, and erases them there.
-pub(crate) fn move_out(db: &Connection, home: &Path) -> Result<(), StoreError> {
-    let stored = |db: &Connection| -> Result<Vec<(String, String)>, StoreError> {
-        let words = "SELECT name, added FROM servers WHERE added IS NOT NULL";
-        let mut statement = db.prepare(words)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    };
-    let divided = |(name, added): (String, String)| {
-        let divided = config::divide(&serde_json::from_str::<Value>(&added).ok()?);
-        (!divided.secrets.is_empty()).then_some((name, divided))
-    };
-    if !stored(db)?.into_iter().any(|row| divided(row).is_some()) {
-        return Ok(());
-    }
-    db.pragma_update(None, "secure_delete", true)?;
-    let moved = transaction::whole(db, |db| {
-        for (name, divided) in stored(db)?.into_iter().filter_map(divided) {
-            keep(&home.join(FILE), &name, &divided.secrets)?;
-            let words = "UPDATE servers SET added = ?2 WHERE name = ?1";
-            db.execute(words, [&name, &divided.open.to_string()])?;
-        }
-        Ok(())
-    });
-    db.pragma_update(None, "secure_delete", false)?;
-    moved?;
-    // The write-ahead log still holds the pages as they were.
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
 }
 
 fn keep(file: &Path, name: &str, secrets: &[String]) -> Result<(), StoreError> {

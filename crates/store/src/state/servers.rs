@@ -19,7 +19,7 @@ pub struct ServerState {
     /// The identity that a person's approval is bound to. It stays if the server is put in
     /// quarantine again.
     pub approved: Option<String>,
-    /// The definition that was approved; approvals of earlier versions have none.
+    /// The definition that was approved.
     pub approved_text: Option<String>,
     /// The file that its command started when it was approved, or first seen if it is pinned.
     pub program: Option<String>,

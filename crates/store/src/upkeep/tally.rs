@@ -42,11 +42,9 @@ pub(crate) struct ExpiredData {
     pub(crate) reason: ExpiryReason,
     /// The token, or the workflow of outputs, that had more than its share; none if it left for
     /// another reason, or if there are too many to name.
-    #[serde(default)]
     pub(crate) holder: Option<String>,
     pub(crate) count: u64,
     /// The bytes of the deleted texts, as far as they were measured.
-    #[serde(default)]
     pub(crate) bytes: u64,
     /// The times of the oldest and the newest, in microseconds; names have none.
     pub(crate) span_us: Option<(i64, i64)>,

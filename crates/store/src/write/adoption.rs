@@ -109,7 +109,7 @@ fn missing(
     if lost > 0 {
         return Ok(Some(format!("{lost} entries of its journal are damaged")));
     }
-    let promised = scan.rows.iter().filter_map(|row| row.promise.as_ref()?.sequence);
+    let promised = scan.rows.iter().filter_map(|row| Some(row.promise.as_ref()?.sequence));
     if !promised.eq(1..=scan.rows.iter().filter(|row| row.promise.is_some()).count() as u64) {
         return Ok(Some("some of its receipts are in no table".to_owned()));
     }

@@ -89,14 +89,10 @@ impl OpenChain {
     }
 
     /// Takes over a chain whose writer is gone.
-    pub(crate) fn adopt(
-        db: &Connection,
-        writers: &Path,
-        left: LeftChain<'_>,
-    ) -> Result<OpenChain, StoreError> {
+    pub(crate) fn adopt(db: &Connection, left: LeftChain<'_>) -> Result<OpenChain, StoreError> {
         let LeftChain { chain, key, journal, lock } = left;
         let (number, id) = (chain.number, chain.id.to_owned());
-        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, writers, number)?);
+        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, number)?);
         Ok(OpenChain { number, id, key, end, preceding, journal, lock })
     }
 }
@@ -143,11 +139,7 @@ fn preceding(
 }
 
 /// Returns the chain that this one names as its predecessor, as it stood then.
-fn named_by(
-    db: &Connection,
-    writers: &Path,
-    number: i64,
-) -> Result<Option<PrecedingChain>, StoreError> {
+fn named_by(db: &Connection, number: i64) -> Result<Option<PrecedingChain>, StoreError> {
     struct Name {
         chain_id: String,
         sequence: u64,
@@ -161,14 +153,11 @@ fn named_by(
             |row| Ok(Name { chain_id: row.get(0)?, sequence: row.get(1)?, hash: row.get(2)? }),
         )
         .optional()?;
-    match name {
-        Some(Name { chain_id, sequence, hash }) => {
-            let hash = parsed(&hash, &chain_id, sequence)?;
-            Ok(Some(PrecedingChain { chain_id, sequence, hash }))
-        }
-        // An older program stored only its name.
-        None => preceding(db, writers, number),
-    }
+    let Some(Name { chain_id, sequence, hash }) = name else {
+        return Ok(None);
+    };
+    let hash = parsed(&hash, &chain_id, sequence)?;
+    Ok(Some(PrecedingChain { chain_id, sequence, hash }))
 }
 
 /// Returns the last receipt of a chain, filed or not.

@@ -302,7 +302,7 @@ pub(crate) fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
 }
 
 /// Adds what `action.target` has no place for: the rule that found the resources, the access to the
-/// main one, and the other resources. A record of an older program has none of it.
+/// main one, and the other resources.
 fn add_touches<'a>(runtime: &mut Runtime<'a>, call: &'a CallStart) {
     let Some(basis) = call.touches.basis() else {
         return;

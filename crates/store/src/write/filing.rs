@@ -14,7 +14,6 @@ use crate::limits::NAMES_MAX;
 use crate::record::{CallEnd, CallStart, Payload, RecordAgent, RecordStatus};
 use crate::upkeep::{names, tally};
 use crate::write::joining::{self, Joined, OtherSightings};
-use crate::write::journal;
 use crate::write::link::ChainRef;
 use crate::write::meeting_log::{MeetingLog, MeetingWords};
 use crate::write::row::JournalRow;
@@ -249,11 +248,9 @@ impl Clerk {
         db: &Connection,
         call: &CallStart,
     ) -> Result<Vec<TargetTouch>, StoreError> {
-        let is_stated = call.touches.basis().is_some();
         let mut touched = Vec::new();
         for Touched { target, access } in call.touches.all() {
-            let access = if is_stated { *access } else { call.implied_access() };
-            touched.push(TargetTouch { target: self.target(db, target)?, access });
+            touched.push(TargetTouch { target: self.target(db, target)?, access: *access });
         }
         Ok(touched)
     }
@@ -563,14 +560,12 @@ fn bring_about(
                 "UPDATE chains SET status = ?2 WHERE chain = ?1",
                 params![chain.number, termination.as_str()],
             )?;
-            journal::clear(db, chain.number)?;
         }
         Consequence::ClosedInstead(other) => {
             bring_about(db, chain, Consequence::Closed(Termination::Interrupted))?;
             // Its journal has nothing more to file, should it outlast this.
             let words = "UPDATE chains SET status = 'unclosed', filed = ?2 WHERE chain = ?1";
             db.execute(words, [other, i64::MAX])?;
-            journal::clear(db, other)?;
         }
         Consequence::Key(fingerprint) => {
             db.execute(

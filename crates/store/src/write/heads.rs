@@ -34,7 +34,7 @@ pub(crate) fn checkpoint(db: &Connection) -> Result<Checkpoint, StoreError> {
     let omitted = heads.len().saturating_sub(HEADS_MAX) as u64;
     heads.truncate(HEADS_MAX);
     let heads = heads.into_iter().map(|known| known.head).collect();
-    let decisions = u64::try_from(decisions::number(db)?).ok();
+    let decisions = u64::try_from(decisions::number(db)?).unwrap_or(0);
     Ok(Checkpoint { heads, omitted, count, digest, decisions, previous: newest(db)? })
 }
 

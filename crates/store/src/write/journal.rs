@@ -4,7 +4,6 @@ mod checksum;
 mod file;
 mod line;
 mod scan;
-mod table;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +19,6 @@ pub(crate) use file::{
 };
 pub(crate) use line::{Header, HeaderFacts};
 pub(crate) use scan::{DamagedLine, LostEntries, Scan};
-pub(crate) use table::clear;
 
 /// The part of a chain that a dead process left in its journal.
 pub(crate) struct Remnant {
@@ -48,11 +46,8 @@ impl Remnant {
         let filed = "SELECT filed FROM chains WHERE chain = ?1";
         let filed = db.query_row(filed, [chain], |row| row.get(0))?;
         let scan = journal.read()?;
-        let mut rows = table::read(db, chain)?;
-        // Entries of an older program are in its table, not in a file.
-        let lost = if rows.is_empty() { scan.lost_after(filed) } else { LostEntries::default() };
-        let Scan { rows: read, damaged, .. } = scan;
-        rows.extend(read);
+        let lost = scan.lost_after(filed);
+        let Scan { rows, damaged, .. } = scan;
         let sorted = Remnant::of(rows, filed);
         Ok(Remnant { damaged, lost, ..sorted })
     }

@@ -101,7 +101,6 @@ fn abandoned(
     let mut statement = db.prepare(
         "SELECT chain, chain_id, key, status IN ('open', 'damaged') FROM chains
          WHERE (status <> 'damaged' OR ?2) AND (status = 'open'
-           OR chain IN (SELECT chain FROM journal)
            OR chain_id IN (SELECT value FROM json_each(?1)))
          ORDER BY chain",
     )?;
@@ -157,12 +156,9 @@ fn close(
         Signing::Continued(key) => {
             let number = ChainRef { number: left.number, id: &left.chain_id };
             let taken = LeftChain { chain: number, key, journal, lock };
-            let chain = OpenChain::adopt(db, writers, taken)?;
+            let chain = OpenChain::adopt(db, taken)?;
             let consequence = left.is_open.then_some(Termination::Interrupted);
             file(db, &chain, remnant, &mut repair, consequence.map(Consequence::Closed))?;
-            if !left.is_open {
-                journal::clear(db, chain.number)?;
-            }
             chain.journal.remove();
         }
         Signing::Elsewhere(key, end) => {
@@ -290,7 +286,7 @@ fn find_call(
 }
 
 /// Composes the receipt that was committed with a call. If its record or its place differs by now,
-/// or another program made it, the receipt is issued anew and names the promised hash.
+/// the receipt is issued anew and names the promised hash.
 fn compose_again(
     chain: &OpenChain,
     end: &mut ChainEnd,
@@ -302,18 +298,15 @@ fn compose_again(
     };
     repair.note_place(promise.sequence, end.sequence);
     let mut after = *end;
-    let composed = promise.issued_at.as_deref().map(|issued_at| {
-        let link = compose::call(chain.issuance(&mut after), call, ended, issued_at);
-        (link.body.hash().to_string() == promise.hash).then_some(link)
-    });
-    let link = composed.flatten().unwrap_or_else(|| {
+    let mut link = compose::call(chain.issuance(&mut after), call, ended, &promise.issued_at);
+    if link.body.hash().to_string() != promise.hash {
         if !repair.is_needed() {
             tracing::warn!(call = %call.id, "the record of this call differs from the committed one");
         }
         repair.reissued += 1;
         after = *end;
-        compose::reissued(chain.issuance(&mut after), call, ended, &promise.hash)
-    });
+        link = compose::reissued(chain.issuance(&mut after), call, ended, &promise.hash);
+    }
     *end = after;
     row.link = Some(link);
 }

@@ -45,11 +45,11 @@ impl JournalRepair {
     }
 
     /// Counts the receipts that are missing before one whose place was promised.
-    pub(crate) fn note_place(&mut self, promised: Option<u64>, reached: u64) {
+    pub(crate) fn note_place(&mut self, promised: u64, reached: u64) {
         // Entries that are lost had receipts too, and are counted with the others.
         let expected = reached + 1 + self.lost_receipts;
         let is_elsewhere = self.missing_key.is_some();
-        if let Some(gap) = promised.and_then(|promised| promised.checked_sub(expected))
+        if let Some(gap) = promised.checked_sub(expected)
             && !is_elsewhere
         {
             self.lost_receipts += gap;
@@ -127,11 +127,9 @@ mod tests {
         for (promised, reached, missing) in
             [(1, 0, 0), (2, 1, 0), (5, 2, 2), (6, 3, 2), (9, 4, 4), (10, 5, 4), (3, 6, 4)]
         {
-            repair.note_place(Some(promised), reached);
+            repair.note_place(promised, reached);
             assert_eq!(repair.lost_receipts, missing, "{promised}");
         }
-        repair.note_place(None, 7);
-        assert_eq!(repair.lost_receipts, 4);
         assert!(repair.is_needed() && repair.words().is_some());
         assert!(JournalRepair::default().words().is_none());
     }

@@ -22,11 +22,11 @@ pub(crate) struct JournalRow {
 }
 
 /// The place, the hash and the time of a committed receipt, whose text is composed again from the
-/// record. An older program did not store the time.
+/// record.
 pub(crate) struct ReceiptPromise {
-    pub(crate) sequence: Option<u64>,
+    pub(crate) sequence: u64,
     pub(crate) hash: String,
-    pub(crate) issued_at: Option<String>,
+    pub(crate) issued_at: String,
 }
 
 /// The start of a call, and the entry of the journal that holds it.

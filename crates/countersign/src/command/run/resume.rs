@@ -61,7 +61,7 @@ impl EarlierRun {
             RunStatus::Success => return Err(refused("the run succeeded: start it again instead")),
         }
         let Some(source) = source else {
-            return Err(refused("an earlier version of countersign recorded it: start it again"));
+            return Err(refused("it ended before its inputs were recorded: start it again"));
         };
         Ok(EarlierRun { record, source, steps, outcomes })
     }
@@ -141,7 +141,7 @@ impl EarlierRun {
     }
 }
 
-/// A run as it is kept; one of an earlier version of this program has no source.
+/// A run as it is kept; one that ended at once has no source.
 struct KeptRun {
     record: RunRecord,
     source: Option<RunSource>,

@@ -95,28 +95,6 @@ async fn an_approved_server_whose_variables_or_headers_change_is_quarantined() {
     gate.ready("local").await;
 }
 
-#[tokio::test]
-async fn an_approval_of_an_earlier_form_is_asked_for_again_with_the_reason() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("config.json"), "{}").unwrap();
-    let mut entry = scripted(dir.path(), "old", &json!([{"name": "look"}]));
-    entry["env"] = json!({"MODE": "a"});
-    write_project(dir.path(), &json!({"old": entry}));
-    let gate = Gate::open(dir).await;
-    approve(&gate, "old").await;
-    gate.ready("old").await;
-    let ledger = rusqlite::Connection::open(gate.home().join("ledger.db")).unwrap();
-    ledger.busy_timeout(testkit::client::PATIENCE).unwrap();
-    let earlier = "UPDATE servers SET approved = 'sha256:1', approved_text = NULL;
-                   UPDATE state SET version = version + 1";
-    ledger.execute_batch(earlier).unwrap();
-    let review = waiting(&gate, "old", "earlier_form").await;
-    assert!(review["reason"].as_str().unwrap().contains("earlier version"), "{review}");
-    gate.server_when("old", |entry| entry["state"] == "quarantined").await;
-    approve(&gate, "old").await;
-    gate.ready("old").await;
-}
-
 /// Writes a program that adds `mark` to the file `ran` and then becomes the server.
 fn write_program(dir: &Path, server: &Value, mark: &str) -> PathBuf {
     let (program, new) = (dir.join("tool"), dir.join("tool.new"));

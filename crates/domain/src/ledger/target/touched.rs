@@ -137,8 +137,7 @@ impl Touches {
         }
     }
 
-    /// Returns touches as they were recorded, perhaps by a program that did not know how it had found
-    /// them.
+    /// Returns touches as they were recorded.
     pub fn recorded(all: Vec<Touched>, basis: Option<TargetBasis>) -> Touches {
         Touches { touched: all, basis }
     }

@@ -62,9 +62,7 @@ struct WireGrant {
     registration: Option<WireClient>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<WireGrantTokens>,
-    #[serde(default)]
     requested: Vec<String>,
-    #[serde(default)]
     wanted: Vec<String>,
 }
 

@@ -21,7 +21,8 @@ pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activit
     activity.intent_type, activity.effective_class, activity.data_sensitivity, activity.reason, \
     activity.trace_id, activity.error_code, activity.error_message, activity.receipt_id, \
     activity.status, agents.name, agents.client, agents.token, targets.system, targets.resource, \
-    activity.started_us, activity.unverified, activity.number";
+    activity.started_us, activity.unverified, activity.number, activity.correlation_id, \
+    activity.target_basis, activity.joined";
 
 pub(super) const FIRST: usize = 2 + columns::COUNT;
 pub(super) const STATUS: usize = FIRST + 15;

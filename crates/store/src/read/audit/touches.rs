@@ -1,7 +1,6 @@
 //! The touches of a record, and its join with another record of the same call, beside what is signed.
 
 use domain::ledger::target::Access;
-use domain::tool::Class;
 use receipt::audit::Audit;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
@@ -11,7 +10,6 @@ use super::records::{EVENTS, FIRST, STATUS};
 use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
-use crate::record::implied_access;
 use crate::write::filing::receipt_id;
 use crate::write::touching::who_of;
 
@@ -19,15 +17,6 @@ const NUMBER: usize = FIRST + 23;
 const CORRELATION: usize = FIRST + 24;
 const BASIS: usize = FIRST + 25;
 const JOINED: usize = FIRST + 26;
-
-/// Returns the columns of a record that a file of an older version does not have.
-pub(super) fn columns(has_touches: bool) -> &'static str {
-    if has_touches {
-        ", activity.correlation_id, activity.target_basis, activity.joined"
-    } else {
-        ""
-    }
-}
 
 /// A system, a resource and an access, as signed or as stored.
 pub(crate) type NamedTouch = (String, String, Access);
@@ -49,11 +38,8 @@ pub(super) fn differing(
         found.push("target_basis");
     }
     let correlation = member(subject, "correlation_id");
-    match text(row, CORRELATION)? {
-        // A program that did not say how it found targets did not keep the id either.
-        None if runtime.get("target_basis").is_none() => {}
-        stored if stored.unwrap_or_default() == correlation => {}
-        Some(_) | None => found.push("correlation_id"),
+    if text(row, CORRELATION)?.unwrap_or_default() != correlation {
+        found.push("correlation_id");
     }
     if !has_same_touches(db, row.get(NUMBER)?, &signed(receipt))? {
         found.push("touches");
@@ -73,12 +59,7 @@ pub(crate) fn signed(receipt: &Value) -> Vec<NamedTouch> {
     let mut touches = Vec::new();
     if let (Some(system), Some(resource)) = (target["system"].as_str(), target["resource"].as_str())
     {
-        let implied = || {
-            let class = Class::parse(member(runtime, "effective_class"));
-            let is_declared = runtime.get("declared_class").is_some();
-            implied_access(class, runtime["unverified"] == true, is_declared)
-        };
-        let access = Access::parse(member(runtime, "target_access")).unwrap_or_else(implied);
+        let access = Access::parse(member(runtime, "target_access")).unwrap_or_default();
         touches.push((system.to_owned(), resource.to_owned(), access));
     }
     for more in runtime["targets"].as_array().into_iter().flatten() {
@@ -184,16 +165,6 @@ mod tests {
                 json!({"target_access": "write",
                     "targets": [{"system": "fs", "resource": "/0", "access": "unknown"}]}),
                 vec![touch("/0", Access::Unknown), touch("/a", Access::Write)],
-            ),
-            // of an older program
-            (json!({"effective_class": "destructive"}), vec![touch("/a", Access::Write)]),
-            (
-                json!({"effective_class": "write", "unverified": true}),
-                vec![touch("/a", Access::Unknown)],
-            ),
-            (
-                json!({"effective_class": "write", "unverified": true, "declared_class": "write"}),
-                vec![touch("/a", Access::Write)],
             ),
             (json!({}), vec![touch("/a", Access::Unknown)]),
         ] {

@@ -274,7 +274,7 @@ pub(crate) fn end_of(writers: &Path, chain_id: &str) -> Option<ChainEnd> {
         Ok(Line::Header(_)) | Err(_) => None,
     });
     let last = promises.next()?;
-    Some(ChainEnd { sequence: last.sequence?, hash: Some(last.hash.parse().ok()?) })
+    Some(ChainEnd { sequence: last.sequence, hash: Some(last.hash.parse().ok()?) })
 }
 
 /// Entries of a journal that have not been filed, and the receipts that they promise.
@@ -290,7 +290,7 @@ pub(crate) fn unfiled(writers: &Path, chain_id: &str, filed: i64) -> Option<Unfi
     rows.retain(|row| row.entry > filed);
     let promise = |row: &JournalRow| {
         let promise = row.promise.as_ref()?;
-        Some((promise.sequence?, promise.hash.parse().ok()?))
+        Some((promise.sequence, promise.hash.parse().ok()?))
     };
     let receipts = rows.iter().filter_map(promise).collect();
     Some(UnfiledPromises { entries: rows.len(), receipts })

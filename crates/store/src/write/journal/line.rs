@@ -1,5 +1,5 @@
 //! The lines of a journal: a header, then an entry each. A line is a JSON object whose last member
-//! is the checksum of everything before it. Older programs wrote neither header nor checksums.
+//! is the checksum of everything before it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::write::link::PrecedingChain;
 use crate::write::row::{JournalRow, ReceiptPromise};
 
 /// The version of the format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The text before the eight hex digits of a checksum, and the text after them.
 const SUM: &[u8] = b",\"crc\":\"";
@@ -27,7 +27,7 @@ pub(super) const START: &[u8] = b"{\"entry\":";
 /// another process adopt the chain if the tables no longer know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Always 0, which is no entry: older programs read the header as one that was filed.
+    /// Always 0, which is no entry: every line begins alike.
     entry: i64,
     journal: u32,
     pub(crate) chain: String,
@@ -180,13 +180,7 @@ pub(super) fn is_summed(line: &[u8]) -> bool {
     line.len() >= SUM_BYTES && end_of_line(&line[line.len() - SUM_BYTES..]) == Some(SUM_BYTES)
 }
 
-/// Reads a line, with or without a checksum.
 pub(super) fn read(line: &[u8]) -> Result<Line, String> {
-    if is_summed(line) { read_summed(line) } else { read_plain(line) }
-}
-
-/// Reads a line that has a checksum.
-pub(super) fn read_summed(line: &[u8]) -> Result<Line, String> {
     if !is_summed(line) || !line.starts_with(START) {
         return Err("it is not a whole line".to_owned());
     }
@@ -194,11 +188,10 @@ pub(super) fn read_summed(line: &[u8]) -> Result<Line, String> {
     if sum[SUM.len()..SUM.len() + SUM_DIGITS] != digits(crc32c(content)) {
         return Err("its checksum is wrong".to_owned());
     }
-    read_plain(line)
+    parse(line)
 }
 
-/// Reads a line, whose checksum is right or which has none.
-pub(super) fn read_plain(line: &[u8]) -> Result<Line, String> {
+fn parse(line: &[u8]) -> Result<Line, String> {
     let explain = |error: serde_json::Error| domain::json::explain(&error);
     if let Ok(header) = serde_json::from_slice::<Header>(line) {
         return Ok(Line::Header(Box::new(header)));
@@ -212,9 +205,9 @@ pub(super) fn read_plain(line: &[u8]) -> Result<Line, String> {
         ended.response.kept = found.response;
     }
     let promise = found.receipt.map(|receipt| ReceiptPromise {
-        sequence: Some(receipt.sequence),
+        sequence: receipt.sequence,
         hash: receipt.hash,
-        issued_at: Some(receipt.issued_at),
+        issued_at: receipt.issued_at,
     });
     let (call, ended) = (started.map(Arc::new), ended.map(Arc::new));
     let (start, link) = (None, None);

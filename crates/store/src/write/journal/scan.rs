@@ -1,7 +1,7 @@
 //! Reads the text of a journal, however damaged: every line whose checksum is right counts, and
 //! every other one is reported. Pure.
 
-use super::line::{Header, Line, START, end_of_line, is_summed, read_plain, read_summed};
+use super::line::{Header, Line, START, end_of_line, is_summed, read};
 use crate::write::row::JournalRow;
 
 /// The content of a journal.
@@ -13,7 +13,6 @@ pub(crate) struct Scan {
     pub(crate) damaged: Vec<DamagedLine>,
     /// The last line is incomplete: its write was interrupted, and it was confirmed to nobody.
     pub(crate) is_torn: bool,
-    has_sums: bool,
 }
 
 /// Entries that a journal had and has no longer: the first and the last of each gap.
@@ -49,13 +48,8 @@ impl Scan {
             Some(end) => (&text[..end], &text[end + 1..]),
             None => (&text[..0], text),
         };
-        let lines: Vec<&[u8]> =
-            lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
-        // Lines of an older program have no checksums; a newer program's file has no other lines.
-        let has_sums = lines.iter().any(|line| is_summed(line));
-        scan.has_sums = has_sums;
-        for line in lines {
-            if has_sums { scan.take_summed(line) } else { scan.take(line, read_plain(line)) }
+        for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            scan.take_line(line);
         }
         scan.take_tail(tail);
         scan
@@ -80,7 +74,9 @@ impl Scan {
         }
         let newest = self.rows.iter().map(|row| row.entry).max().unwrap_or(0);
         let mut at_end = self.lines_after(newest);
-        if self.has_sums && self.header.is_none() && self.rows.is_empty() {
+        let has_ends = self.damaged.iter().any(|line| is_summed(&line.bytes));
+        if has_ends && self.header.is_none() && self.rows.is_empty() {
+            // One of them was the header.
             at_end = at_end.saturating_sub(1);
         }
         // Nothing tells which entries they were; if the newest intact one was filed, so may they.
@@ -98,8 +94,8 @@ impl Scan {
         starts.max(ends).max(parts().count().min(1))
     }
 
-    fn take_summed(&mut self, line: &[u8]) {
-        match read_summed(line) {
+    fn take_line(&mut self, line: &[u8]) {
+        match read(line) {
             Ok(read) => self.take(line, Ok(read)),
             Err(why) => self.take_pieces(line, &why),
         }
@@ -111,7 +107,7 @@ impl Scan {
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(end_of_line(rest).unwrap_or(rest.len()));
             let unbroken = piece.get(1..).unwrap_or_default();
-            match read_summed(piece).or_else(|_| read_summed(unbroken)) {
+            match read(piece).or_else(|_| read(unbroken)) {
                 Ok(read) => self.take(piece, Ok(read)),
                 Err(_) => self.take(piece, Err(why.to_owned())),
             }
@@ -235,15 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_an_older_program_is_read() {
-        let text = br#"{"entry":1}
-{"entry":2}
-no JSON
-{"entry":4}
-{"entry":5"#;
-        let scan = Scan::of(text);
-        assert_eq!((scan.header.is_none(), entries(&scan)), (true, vec![1, 2, 4]));
-        assert_eq!((scan.damaged.len(), scan.damaged[0].after, scan.is_torn), (1, 2, true));
+    fn a_line_without_a_checksum_is_damage() {
+        let mut text = journal(2);
+        let end = text.len() - 1;
+        text.splice(end..end, *b"\n{\"entry\":3}");
+        let scan = Scan::of(&text);
+        assert_eq!((entries(&scan), scan.damaged.len()), (vec![1, 2], 1));
         assert_eq!(scan.lost_after(0).spans, [(3, 3)]);
+        let scan = Scan::of(b"nothing\nthat was written\n");
+        assert_eq!((scan.damaged.len(), scan.lost_after(0).count()), (2, 1));
     }
 }
