@@ -38,7 +38,7 @@ pub use secret::{
 };
 pub use section::{
     AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry,
+    PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, Telemetry,
     TlsFiles, WorkspaceConfig,
 };
 pub use server::{AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start, Transport};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     AutoApprove, Config, Durability, IntentDeclaration, Ledger, LoginScope, OnFailure,
     OtlpProtocol, Payloads, Redact, SearchConfig, SecretsKey, ServerConfig, ServerOrigin, Sharing,
-    Start, StoreConfig, Telemetry, ToolRules, Transport, WorkspaceConfig,
+    Start, Telemetry, ToolRules, Transport, WorkspaceConfig,
 };
 
 const PORT: u16 = 7420;
@@ -43,7 +43,6 @@ impl Default for Config {
             secrets_key: SecretsKey::Auto,
             telemetry: Telemetry::default(),
             rate_limit: None,
-            store: StoreConfig::Sqlite,
         }
     }
 }

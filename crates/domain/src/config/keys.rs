@@ -9,11 +9,6 @@ use super::{
     Sharing, Start, TokenAuth,
 };
 
-/// Keys that are read and checked but have no effect in this version; each produces a note.
-const NOT_YET: &[&str] = &["store"];
-
-pub(super) const NOT_YET_NOTE: &str = "accepted, but has no effect in this version";
-
 /// The name that Gemini CLI gives to an address whose transport is not HTTP+SSE.
 pub(super) const HTTP_ADDRESS: &str = "httpUrl";
 
@@ -102,13 +97,6 @@ impl Table {
     pub(super) fn foreign(&self, name: &str) -> Option<Fate> {
         self.foreign.iter().find(|(key, _)| *key == name).map(|(_, fate)| *fate)
     }
-
-    pub(super) fn is_not_yet(&self, name: &str) -> bool {
-        NOT_YET.iter().any(|path| match path.rsplit_once('.') {
-            Some((table, key)) => table == self.path && key == name,
-            None => self.path.is_empty() && *path == name,
-        })
-    }
 }
 
 const fn hot(name: &'static str, kind: Kind, meaning: &'static str) -> Key {
@@ -152,9 +140,7 @@ const RATE_MAX: u32 = 1_000_000;
 
 const ADDRESS: Kind = Kind::Shape("`ip:port` or `localhost:port`");
 const HOSTS: Kind = Kind::Shape("list of `host` or `host:port`");
-const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");
-const STORE: Kind = Kind::Shape("`\"\"` or `postgres://…`");
-const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
+const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
 const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` and `${secret:NAME}` allowed");
 const TEMPLATE: Kind = Kind::Shape("string, `${env:NAME}` and `${secret:NAME}` allowed");
 const NAMED_TEMPLATES: Kind =
@@ -268,11 +254,6 @@ pub(super) static TOP: Table = Table {
             "rate_limit",
             Kind::CountOrZero { min: 1, max: RATE_MAX },
             "MCP requests per minute for each token; invalid tokens are always slowed down.",
-        ),
-        restart(
-            "store",
-            STORE,
-            "Where records are stored; empty for SQLite in the home. `${env:NAME}` allowed.",
         ),
     ],
 };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::keys::{Key, Kind, NOT_YET_NOTE, TOP, Table, When};
+use super::keys::{Key, Kind, TOP, Table, When};
 use super::{Config, OAuth, ServerConfig, Transport, render};
 use crate::duration::spell;
 
@@ -84,8 +84,7 @@ fn row(table: &Table, key: &Key, defaults: &Value) -> String {
         When::Reconnect => "on reconnect",
         When::Restart => "next start",
     };
-    let not_yet = if table.is_not_yet(name) { format!(" ({NOT_YET_NOTE})") } else { String::new() };
-    format!("| `{name}` | {kind} | {default} | {when} | {meaning}{not_yet} |\n")
+    format!("| `{name}` | {kind} | {default} | {when} | {meaning} |\n")
 }
 
 fn kind(kind: Kind) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig,
-    ServerOrigin, StoreConfig, Telemetry, TokenAuth, ToolRules, Transport, secret,
+    ServerOrigin, Telemetry, TokenAuth, ToolRules, Transport, secret,
 };
 use crate::duration::spell;
 use crate::tool::ToolName;
@@ -46,7 +46,6 @@ pub fn render(config: &Config) -> Value {
         "secrets": { "key": config.secrets_key.name() },
         "telemetry": telemetry(&config.telemetry),
         "rate_limit": config.rate_limit.map_or(0, std::num::NonZeroU32::get),
-        "store": store(&config.store),
     });
     if let Some(tls) = &config.tls {
         members["tls"] = json!({"cert": tls.cert, "key": tls.key});
@@ -186,13 +185,6 @@ fn telemetry(telemetry: &Telemetry) -> Value {
     })
 }
 
-fn store(store: &StoreConfig) -> Value {
-    match store {
-        StoreConfig::Sqlite => Value::from(""),
-        StoreConfig::Postgres(url) => Value::from(secret::url(url.text())),
-    }
-}
-
 /// Omits values that the file may omit.
 fn put(members: &mut Map<String, Value>, name: &str, value: Option<impl serde::Serialize>) {
     if let Some(value) = value {
@@ -221,11 +213,5 @@ impl fmt::Debug for Transport {
 impl fmt::Debug for PluginConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plugin {:?} {}", self.name, plugin(self))
-    }
-}
-
-impl fmt::Debug for StoreConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Store {}", store(self))
     }
 }

@@ -153,10 +153,3 @@ pub struct Telemetry {
 choice! {
     OtlpProtocol { Grpc = "grpc", Http = "http" }
 }
-
-#[derive(Clone, PartialEq, Eq)]
-pub enum StoreConfig {
-    /// In the home directory.
-    Sqlite,
-    Postgres(ConfigTemplate),
-}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fault::Note;
 use super::section::{
     IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey,
-    StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,
+    Telemetry, TlsFiles, WorkspaceConfig,
 };
 use super::server::ServerConfig;
 
@@ -45,7 +45,6 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// MCP requests per minute for each token.
     pub rate_limit: Option<NonZeroU32>,
-    pub store: StoreConfig,
 }
 
 /// A text without faults, as read by [`parse`](super::parse) and similar functions.

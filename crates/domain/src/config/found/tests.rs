@@ -61,7 +61,6 @@ fn top_value(key: &str) -> Value {
         "secrets" => json!({"key": "file"}),
         "telemetry" => json!({"exporter": "https://evil.example"}),
         "rate_limit" => json!(1),
-        "store" => json!("postgres://evil.example/x"),
         other => panic!("say here what a found file may do with '{other}'"),
     }
 }

@@ -3,10 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::super::template::ConfigTemplate;
 use super::super::{
     AnchorConfig, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, Redact, SearchConfig, SecretsKey, StoreConfig, Telemetry, TlsFiles,
+    PluginConfig, Redact, SearchConfig, SecretsKey, Telemetry, TlsFiles,
     WorkspaceConfig, keys,
 };
 use super::report::Report;
@@ -151,19 +150,6 @@ fn exporter(node: &Node<'_>, report: &mut Report) -> Option<String> {
         report.fault(&node.location, "expected an http or https URL, or \"\"");
     }
     Some(text.to_owned())
-}
-
-pub(super) fn store(node: &Node<'_>, report: &mut Report) -> Option<StoreConfig> {
-    if report.take(node.text())?.is_empty() {
-        return Some(StoreConfig::Sqlite);
-    }
-    let url = transport::template(node, report)?;
-    let schemes = ["postgres://", "postgresql://"];
-    let is_postgres = schemes.iter().any(|scheme| url.text().starts_with(scheme));
-    if !is_postgres && !ConfigTemplate::starts_with_placeholder(&url) {
-        report.fault(&node.location, "expected \"\" for SQLite in the home, or postgres://…");
-    }
-    Some(StoreConfig::Postgres(url))
 }
 
 fn json_object(node: &Node<'_>, report: &mut Report) -> Option<Map<String, Value>> {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::super::keys::{Fate, Kind, NOT_YET_NOTE, Table};
+use super::super::keys::{Fate, Kind, Table};
 use super::report::Report;
 use super::scalar;
 use crate::document::{Location, Member, Node};
@@ -100,7 +100,7 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Me
     Some(entries)
 }
 
-/// Reports whether the table has the key; adds notes on keys that are foreign or not yet in effect.
+/// Reports whether the table has the key; adds notes on foreign keys.
 fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
     if let Some(fate) = table.foreign(entry.name) {
         if let Fate::Ignored(_) = fate {
@@ -115,9 +115,6 @@ fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool
             if report.is_full() { String::new() } else { scalar::did_you_mean(entry.name, names) };
         report.fault(&entry.key, format!("unknown key{near}"));
         return false;
-    }
-    if table.is_not_yet(entry.name) {
-        report.note(&entry.key, NOT_YET_NOTE);
     }
     true
 }

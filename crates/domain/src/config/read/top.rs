@@ -38,7 +38,6 @@ pub(super) fn sections(config: &mut Config, top: &Section<'_>, report: &mut Repo
     section::redact(&mut config.redact, top, report);
     section::secrets(&mut config.secrets_key, top, report);
     section::telemetry(&mut config.telemetry, top, report);
-    set(&mut config.store, top.read("store", report, section::store));
 }
 
 /// Notes the address that other machines can reach; `serve` refuses it without TLS.
