@@ -52,6 +52,24 @@ impl ServerConfig {
         let oauth = self.oauth.iter().flat_map(OAuth::templates);
         self.transport.templates().into_iter().chain(oauth)
     }
+
+    /// Makes text of all placeholders. Reports if there were any.
+    pub(super) fn take_literally(&mut self) -> bool {
+        let named = |values: &'_ mut Vec<(String, ConfigTemplate)>| {
+            values.iter_mut().fold(false, |any, (_, value)| value.take_literally() | any)
+        };
+        let in_transport = match &mut self.transport {
+            Transport::Stdio { args, env, .. } => {
+                args.iter_mut().fold(named(env), |any, arg| arg.take_literally() | any)
+            }
+            Transport::Http { url, headers } | Transport::Sse { url, headers } => {
+                url.take_literally() | named(headers)
+            }
+        };
+        let oauth = self.oauth.iter_mut();
+        let oauth = oauth.flat_map(|it| it.client_secret.iter_mut().chain(&mut it.private_key));
+        oauth.fold(in_transport, |any, value| value.take_literally() | any)
+    }
 }
 
 impl Transport {

@@ -121,6 +121,14 @@ impl ConfigTemplate {
         })
     }
 
+    /// Makes text of the placeholders. Reports if there were any.
+    pub(super) fn take_literally(&mut self) -> bool {
+        let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+        let has_any = !self.parts.iter().all(is_literal);
+        self.parts = literal(&self.text).into_iter().collect();
+        has_any
+    }
+
     pub(super) fn starts_with_placeholder(&self) -> bool {
         matches!(self.parts.first(), Some(Part::Variable(_) | Part::Secret(_)))
     }
@@ -228,6 +236,16 @@ mod tests {
         check("${secret:../x}", Err(&format!("'${{secret:../x}}' {rule}")));
         let long = "x".repeat(SECRET_NAME_CHARS_MAX + 1);
         assert!(!is_secret_name(&long) && is_secret_name(&long[1..]));
+    }
+
+    #[test]
+    fn placeholders_taken_literally_are_text() {
+        for (text, has_any) in [("a ${env:TOKEN}${secret:my.key-1}", true), ("a", false)] {
+            let mut template = ConfigTemplate::parse(text).unwrap();
+            assert_eq!(template.take_literally(), has_any);
+            assert_eq!(template.expand(&|_| None, &|_| None).as_deref(), Ok(text));
+            assert_eq!(template.secrets().chain(template.variables()).count(), 0);
+        }
     }
 
     #[test]

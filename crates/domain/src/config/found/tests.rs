@@ -176,6 +176,9 @@ fn a_new_server_is_quarantined_whatever_it_says() {
       "quarantined": false, "auto_approve": "all", "disabled_tools": ["t"]}}}"#;
     let (config, notes) = laid(found);
     assert_eq!(notes, [
+        "line 1, column 24: mcpServers.new: references to your variables and secrets are plain text \
+         in an untrusted file; run `countersign config trust` to hand the values over"
+            .to_owned(),
         "line 2, column 7: mcpServers.new.quarantined: ignored: a server from an untrusted file \
          stays quarantined until a person approves it"
             .to_owned(),
@@ -192,6 +195,31 @@ fn a_new_server_is_quarantined_whatever_it_says() {
     assert_eq!(notes, [format!("line 1, column 42: mcpServers.new.inherit_env: {UNTRUSTED}")]);
     let calm = r#"{"mcpServers": {"new": {"command": "/x", "quarantined": true, "auto_approve": "none"}}}"#;
     assert_eq!(laid(calm).1, [""; 0]);
+}
+
+#[test]
+fn references_in_a_new_server_are_text() {
+    let reference = "${secret:MINE}${env:HOME}";
+    let by_name = json!({"A": reference});
+    for members in [
+        json!({"command": "x", "args": [reference]}),
+        json!({"command": "x", "env": by_name}),
+        json!({"url": format!("https://x/{reference}")}),
+        json!({"url": "https://x/sse", "headers": by_name}),
+        json!({"url": reference}),
+        json!({"url": "https://x", "oauth": {"client_id": "a", "client_secret": reference}}),
+    ] {
+        let found = with("mcpServers", json!({"new": members}));
+        let trusted = parse(&found).unwrap_or_else(|faults| panic!("{faults}")).config;
+        let references = |config: &Config| {
+            let templates = config.server("new").unwrap().templates();
+            templates.map(|it| it.secrets().count() + it.variables().count()).sum::<usize>()
+        };
+        assert_eq!(references(&trusted), 2, "{found}");
+        let (config, notes) = laid(&found);
+        assert_eq!(references(&config), 0, "{found}");
+        assert!(notes[0].contains("are plain text in an untrusted file"), "{found}: {notes:?}");
+    }
 }
 
 #[test]

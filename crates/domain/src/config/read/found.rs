@@ -20,6 +20,9 @@ const PROFILE_TAKEN: &str = "ignored: your own configuration has a profile with 
 const STAYS_QUARANTINED: &str = "ignored: a server from an untrusted file stays quarantined until \
                                  a person approves it";
 
+const REFERENCES: &str = "references to your variables and secrets are plain text in an untrusted \
+                          file; run `countersign config trust` to hand the values over";
+
 /// Members that take effect in an entry for one of the user's own servers.
 const NARROWING: [&str; 3] = ["name", "enabled_tools", "disabled_tools"];
 
@@ -186,6 +189,9 @@ fn untrusted(mut server: ServerConfig, members: &Section<'_>, report: &mut Repor
         && let Some(entry) = members.get("targets")
     {
         report.ignore(entry, UNTRUSTED);
+    }
+    if server.take_literally() {
+        report.note(&members.location, REFERENCES);
     }
     server.origin = ServerOrigin::Found;
     server.quarantined = true;
