@@ -38,8 +38,8 @@ pub use secret::{
 };
 pub use section::{
     AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, Telemetry,
-    TlsFiles, WorkspaceConfig,
+    PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, Telemetry, TlsFiles,
+    WorkspaceConfig,
 };
 pub use server::{AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start, Transport};
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};

@@ -140,7 +140,8 @@ const RATE_MAX: u32 = 1_000_000;
 
 const ADDRESS: Kind = Kind::Shape("`ip:port` or `localhost:port`");
 const HOSTS: Kind = Kind::Shape("list of `host` or `host:port`");
-const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
+const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");
+const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
 const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` and `${secret:NAME}` allowed");
 const TEMPLATE: Kind = Kind::Shape("string, `${env:NAME}` and `${secret:NAME}` allowed");
 const NAMED_TEMPLATES: Kind =

@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 
 use super::super::{
     AnchorConfig, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, Redact, SearchConfig, SecretsKey, Telemetry, TlsFiles,
-    WorkspaceConfig, keys,
+    PluginConfig, Redact, SearchConfig, SecretsKey, Telemetry, TlsFiles, WorkspaceConfig, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, set};
