@@ -142,7 +142,7 @@ impl Redactor {
 
     /// Reports whether what is hidden in a list is hidden for what the list itself holds, rather than
     /// for its key.
-    pub(super) fn hides_alone(&self, sent: &[Value], redacted: &[Value]) -> bool {
+    pub fn hides_alone(&self, sent: &[Value], redacted: &[Value]) -> bool {
         let mut alone = sent.to_vec();
         self.list(&mut alone);
         alone == redacted

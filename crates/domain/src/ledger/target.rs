@@ -25,13 +25,13 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::redaction::REDACTED;
 pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
     ToolPattern, UnfitTargetRule, system_fault,
 };
 pub use name::{NameLosses, SecretTexts};
 pub use plan::{CallPlace, ExplainedTargets, PlanStep, PlannedTargets, TargetPlan, ToolShape};
+use redact::REDACTED;
 pub use table::{KnownServer, known_servers};
 pub use template::{TARGET_FILTERS, TargetTemplate, TargetTemplateFault};
 use touched::FOUND_MAX;
