@@ -86,7 +86,7 @@ impl BadFrame {
 }
 
 /// Said of a batch in another version of the protocol.
-pub(crate) const BATCH_FORBIDDEN: &str = "batches are only allowed in protocol 2025-03-26";
+pub const BATCH_FORBIDDEN: &str = "batches are only allowed in protocol 2025-03-26";
 
 /// One frame: a message, or a batch of them (2025-03-26).
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use axum::Router;
+use mcp::limits::BATCH_MESSAGES_MAX;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -283,6 +284,29 @@ async fn an_answer_that_cannot_be_used_leaves_the_outcome_unknown() {
         let refused = testkit::client::refusal(&answer["result"]);
         assert_eq!(refused["code"], "OUTCOME_UNKNOWN", "{answer}");
         assert_eq!(record(&home(&dir), tool).await["status"], "unknown", "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_within_a_batch_is_recorded_before_it_is_passed_on() {
+    let first = r#"[{"jsonrpc":"2.0","id":"$id","result":{"content":[]}}"#;
+    let more = r#",{"jsonrpc":"2.0","method":"notifications/x"}"#.repeat(BATCH_MESSAGES_MAX);
+    for (version, more, code, status) in [
+        ("2025-03-26", "", "ok", "success"),
+        ("2025-03-26", more.as_str(), "OUTCOME_UNKNOWN", "unknown"),
+        ("2025-06-18", "", "OUTCOME_UNKNOWN", "unknown"),
+    ] {
+        let batch = format!("{first}{more}]");
+        let tools = json!([{"name": "batch", "x-do": {"say": batch, "hang": true}}]);
+        let dir = TempDir::new().unwrap();
+        let mut wire = wrapped(dir.path(), "s", &words(&scripted(dir.path(), "s", &tools)));
+        let hello = json!({"protocolVersion": version, "capabilities": {},
+                           "clientInfo": {"name": "wire", "version": "1"}});
+        wire.ask("hello", "initialize", hello).await;
+        wire.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        let answer = wire.call("b", "batch", json!({})).await;
+        assert_eq!(testkit::client::code(&answer["result"]), code, "{answer}");
+        assert_eq!(record(&home(&dir), "batch").await["status"], status);
     }
 }
 

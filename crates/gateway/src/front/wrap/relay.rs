@@ -10,7 +10,7 @@ use domain::policy::ServerRules;
 use mcp::error::INVALID_REQUEST;
 use mcp::limits::CLIENT_NAME_BYTES_MAX;
 use mcp::lines::{Line, LineReader};
-use mcp::message::{BadFrame, Frame, Message, Request, Response};
+use mcp::message::{BATCH_FORBIDDEN, BadFrame, Frame, Message, Request, Response};
 use mcp::version::Version;
 use mcp::{ErrorObject, Id, handshake};
 use provider::ProviderError;
@@ -118,10 +118,7 @@ impl Relay {
             Frame::Batch(parts) if self.version.get().is_some_and(|it| it.allows_batches()) => {
                 self.batch_of_client(parts, &line).await
             }
-            Frame::Batch(_) => {
-                let words = "batches are only allowed in protocol 2025-03-26";
-                Err(BadFrame::new(INVALID_REQUEST, words))
-            }
+            Frame::Batch(_) => Err(BadFrame::new(INVALID_REQUEST, BATCH_FORBIDDEN)),
         }
     }
 
@@ -210,7 +207,8 @@ impl Relay {
                 Line::TooLong(answered) => {
                     tracing::warn!(server = %self.name, "dropped a message that is too long");
                     if let Some(id) = answered {
-                        self.fail_as_too_large(id).await;
+                        let words = "the server's response is too large";
+                        self.fail(id, ProviderError::TooLarge, words).await;
                     }
                 }
             }
@@ -221,23 +219,66 @@ impl Relay {
 
     async fn from_server(self: &Arc<Self>, line: Bytes) {
         match Frame::parse(&line) {
-            Ok(Frame::Single(Message::Response(response))) => self.response(response, line).await,
-            Ok(Frame::Single(Message::Notification(notification))) => {
+            Ok(Frame::Single(message)) => self.message_of_server(message, line).await,
+            Ok(Frame::Batch(parts)) if self.version.get().is_some_and(|it| it.allows_batches()) => {
+                self.batch_of_server(parts, &line).await;
+            }
+            Ok(Frame::Batch(parts)) => self.reject_batch(parts, BATCH_FORBIDDEN).await,
+            Err(bad) if self.has_failed(&bad) => {}
+            Err(bad) => match serde_json::from_slice::<Vec<&RawValue>>(&line) {
+                Ok(texts) => {
+                    let parts = texts.into_iter().map(|text| Message::parse(text.get())).collect();
+                    self.reject_batch(parts, &bad.fault()).await;
+                }
+                // Anything else a server may print.
+                Err(_) => self.send_client(line).await,
+            },
+        }
+    }
+
+    /// Passes the messages of a server's batch one by one, each with its own text.
+    async fn batch_of_server(self: &Arc<Self>, parts: Vec<Result<Message, BadFrame>>, line: &[u8]) {
+        let texts: Vec<&RawValue> = serde_json::from_slice(line).unwrap_or_default();
+        for (part, text) in parts.into_iter().zip(texts) {
+            let text = Bytes::copy_from_slice(text.get().as_bytes());
+            match part {
+                Ok(message) => self.message_of_server(message, text).await,
+                Err(bad) if self.has_failed(&bad) => {}
+                Err(_) => self.send_client(text).await,
+            }
+        }
+    }
+
+    /// Drops a batch that is not allowed, and ends the requests that it answers.
+    async fn reject_batch(&self, parts: Vec<Result<Message, BadFrame>>, why: &str) {
+        tracing::warn!(server = %self.name, why, "dropped a batch");
+        for part in parts {
+            match part {
+                Ok(Message::Response(Response { id: Some(id), .. })) => {
+                    self.fail(id, ProviderError::Lost(why.to_owned()), why).await;
+                }
+                Ok(_) => {}
+                Err(bad) => {
+                    self.has_failed(&bad);
+                }
+            }
+        }
+    }
+
+    async fn message_of_server(self: &Arc<Self>, message: Message, line: Bytes) {
+        match message {
+            Message::Response(response) => self.response(response, line).await,
+            Message::Notification(notification) => {
                 let changed = notification.method == "notifications/tools/list_changed";
                 self.send_client(line).await;
                 if changed {
                     self.list().await;
                 }
             }
-            Ok(Frame::Single(Message::Request(request))) => {
+            Message::Request(request) => {
                 if request.method == "roots/list" {
                     self.noted().roots = Some(request.id);
                 }
-                self.send_client(line).await;
-            }
-            Err(bad) if self.has_failed(&bad) => {}
-            // Anything else a server may print.
-            Ok(Frame::Batch(_)) | Err(_) => {
                 self.send_client(line).await;
             }
         }
@@ -249,12 +290,12 @@ impl Relay {
         bad.answered().is_some_and(|id| self.calls.fail(id, error()))
     }
 
-    /// Ends a request whose response is too large to be passed on.
-    async fn fail_as_too_large(&self, id: Id) {
-        let error = ErrorObject::internal("the server's response is too large");
+    /// Ends a request whose response cannot be passed on.
+    async fn fail(&self, id: Id, lost: ProviderError, words: &str) {
+        let error = ErrorObject::internal(words);
         if self.listings.is_ours(&id) {
             let _ = self.listings.take_ours(&id, Err(error));
-        } else if !self.calls.fail(&id, ProviderError::TooLarge) {
+        } else if !self.calls.fail(&id, lost) {
             self.answer(Response { id: Some(id), outcome: Err(error) }).await;
         }
     }
