@@ -41,6 +41,8 @@ struct Shared {
     streams: Mutex<HashMap<String, mpsc::UnboundedSender<StreamPart>>>,
     /// Every message is answered with 401, and no metadata says how to be authorized.
     is_closed: AtomicBool,
+    /// Requests for that metadata are answered with 503.
+    is_troubled: AtomicBool,
 }
 
 /// The next thing that happens on a stream.
@@ -89,6 +91,11 @@ impl LossyServer {
         self.shared.is_closed.store(is_closed, Ordering::SeqCst);
     }
 
+    /// Answers every request for authorization metadata with 503.
+    pub fn fail_metadata(&self) {
+        self.shared.is_troubled.store(true, Ordering::SeqCst);
+    }
+
     /// Closes the port and all connections.
     pub async fn stop(&mut self) {
         self.serving.abort();
@@ -113,6 +120,9 @@ impl Shared {
         match (request.method.as_str(), last) {
             ("POST", _) if self.is_closed.load(Ordering::SeqCst) => {
                 status(&mut stream, "401 Unauthorized", "").await
+            }
+            ("GET", _) if first == ".well-known" && self.is_troubled.load(Ordering::SeqCst) => {
+                status(&mut stream, "503 Service Unavailable", "").await
             }
             ("GET", "sse") => self.stream(stream, first).await,
             ("POST", "post") => self.post(stream, first, &request.body).await,
@@ -232,7 +242,10 @@ fn lost_events(way: &str, id: &Value) -> Vec<StreamPart> {
         "malformed" => vec![event(&malformed(id))],
         "null" => vec![event(&response(id, "null"))],
         "text" => vec![event(&response(id, "\"done\""))],
-        "huge" => vec![event(&" ".repeat(HUGE_BYTES))],
+        "huge" => {
+            let long = format!(r#"{{"content":[],"x":"{}"}}"#, "x".repeat(HUGE_BYTES));
+            vec![event(&response(id, &long))]
+        }
         "silent" => Vec::new(),
         "fine" => vec![event(&response(id, r#"{"content":[]}"#))],
         other => panic!("no way {other}"),
@@ -262,6 +275,11 @@ async fn lose(stream: &mut TcpStream, way: &str, id: &Value) -> io::Result<()> {
         "502" => status(stream, "502 Bad Gateway", "").await,
         "503" => status(stream, "503 Service Unavailable", "").await,
         "504" => status(stream, "504 Gateway Timeout", "").await,
+        "408" => status(stream, "408 Request Timeout", "").await,
+        "proxy_error" => {
+            let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"oh"}}"#;
+            body(stream, "502 Bad Gateway", "", error).await
+        }
         "see_other" => status(stream, "303 See Other", "Location: /done\r\n").await,
         "silent" => std::future::pending().await,
         "stream_cut" => {
@@ -306,8 +324,12 @@ async fn event_stream(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(head.as_bytes()).await
 }
 
-async fn json_body(stream: &mut TcpStream, headers: &str, body: &str) -> io::Result<()> {
-    let (kind, length) = ("Content-Type: application/json", body.len());
-    let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\n{headers}Content-Length: {length}\r\n");
-    stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).await
+async fn json_body(stream: &mut TcpStream, headers: &str, text: &str) -> io::Result<()> {
+    body(stream, "200 OK", headers, text).await
+}
+
+async fn body(stream: &mut TcpStream, status: &str, headers: &str, text: &str) -> io::Result<()> {
+    let (kind, length) = ("Content-Type: application/json", text.len());
+    let head = format!("HTTP/1.1 {status}\r\n{kind}\r\n{headers}Content-Length: {length}\r\n");
+    stream.write_all(format!("{head}Connection: close\r\n\r\n{text}").as_bytes()).await
 }

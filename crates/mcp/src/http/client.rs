@@ -22,7 +22,8 @@ use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{Frame, Message, Notification, Request, Response};
-use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, Service, WeakPeer};
+use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, WeakPeer};
+use crate::sse::SkippedData;
 use crate::task;
 use crate::version::Version;
 
@@ -185,7 +186,8 @@ impl PostOutbox {
         }
         let session = self.wire.session_number();
         let mut outcome = self.exchange(peer, (&id, opens_session), line.clone(), dispatch).await;
-        if matches!(outcome, Err(HttpFailure::SessionEnded)) && !opens_session {
+        let is_to_renew = matches!(outcome, Err(HttpFailure::SessionEnded)) && !opens_session;
+        if is_to_renew && !dispatch.delivery.is_sent() {
             // The server did not accept the request, so that sending it again repeats nothing.
             outcome = match self.renew(peer, session).await {
                 Ok(()) => self.exchange(peer, (&id, false), line, dispatch).await,
@@ -200,7 +202,7 @@ impl PostOutbox {
         };
         close_if_session_ended(peer, &failure);
         if let Id::Number(id) = id {
-            peer.fail(id, failure.into_request_error(dispatch.delivery));
+            peer.fail(id, failure.into_request_error(id, dispatch.delivery));
         }
         Ok(())
     }
@@ -383,12 +385,22 @@ pub(super) async fn take_events(
             let retry = Duration::from_millis(ms);
             place.retry = retry.clamp(limits::HTTP_RETRY_MIN, limits::HTTP_RETRY_MAX);
         }
-        if event.data.is_empty() {
+        if event.data.is_empty() && event.skipped.is_none() {
             continue;
         }
         let Some(peer) = peer.upgrade() else {
             return Ok(StreamEnd::ByServer);
         };
+        if let Some(SkippedData { answered }) = event.skipped {
+            tracing::debug!("an event is too long");
+            if let Some(Id::Number(id)) = &answered {
+                peer.fail(*id, RequestError::TooLarge);
+            }
+            if waiting.is_some() && answered.as_ref() == waiting {
+                return Ok(StreamEnd::Answered);
+            }
+            continue;
+        }
         peer.has_room().await;
         match Frame::parse(event.data.as_bytes()) {
             Ok(frame) => {

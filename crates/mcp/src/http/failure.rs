@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::delivery::Delivery;
 use crate::error::{ErrorObject, INTERNAL_ERROR};
+use crate::id::Id;
 use crate::limits;
 use crate::peer::{ConnectionClosed, RequestError};
 
@@ -24,7 +25,7 @@ pub(super) enum HttpFailure {
     #[error("the server ended the session")]
     SessionEnded,
     #[error("{}", status_text(*.status))]
-    Status { status: StatusCode, error: Option<ErrorObject> },
+    Status { status: StatusCode, told: Option<ToldError> },
     #[error("the server's response exceeds {} bytes", limits::FRAME_BYTES_MAX)]
     TooLong,
     #[error("the server's response is not a JSON-RPC message: {0}")]
@@ -43,6 +44,14 @@ pub(super) enum HttpFailure {
     Refused(ErrorObject),
     #[error("{0}")]
     Unauthorized(String),
+}
+
+/// A JSON-RPC error that came with a status.
+#[derive(Debug)]
+pub(super) struct ToldError {
+    /// The request that it names.
+    pub(super) id: Option<Id>,
+    pub(super) error: ErrorObject,
 }
 
 impl HttpFailure {
@@ -72,10 +81,12 @@ impl HttpFailure {
     }
 
     /// Converts it for the request that failed by it. A request that was sent, and that no error
-    /// response answers, may have been processed.
-    pub(super) fn into_request_error(self, delivery: &Delivery) -> RequestError {
-        let is_answer =
-            matches!(self, HttpFailure::Refused(_) | HttpFailure::Status { error: Some(_), .. });
+    /// response answers, may have been processed. An error beside a status can be that of a proxy, so
+    /// that it must name the request.
+    pub(super) fn into_request_error(self, id: i64, delivery: &Delivery) -> RequestError {
+        let is_named = |told: &ToldError| told.id == Some(Id::Number(id));
+        let is_answer = matches!(self, HttpFailure::Refused(_))
+            || matches!(&self, HttpFailure::Status { told: Some(told), .. } if is_named(told));
         match self {
             HttpFailure::TooLong => RequestError::TooLarge,
             failure if delivery.is_sent() && !is_answer => RequestError::Lost(failure.to_string()),
@@ -92,10 +103,10 @@ impl HttpFailure {
         match self {
             HttpFailure::Refused(error) => Ok(error),
             // A missing authorization gets our own text: it is what the operator must act on.
-            HttpFailure::Status { status, error: Some(error) }
+            HttpFailure::Status { status, told: Some(told) }
                 if status != StatusCode::UNAUTHORIZED =>
             {
-                Ok(error)
+                Ok(told.error)
             }
             HttpFailure::Status { status, .. } => {
                 Ok(ErrorObject::new(INTERNAL_ERROR, status_text(status))

@@ -62,7 +62,7 @@ async fn listen(
         let Some(event) = events.next().await? else {
             return Err(HttpFailure::NoAddress);
         };
-        if event.event.as_deref() == Some(ENDPOINT) {
+        if event.event.as_deref() == Some(ENDPOINT) && event.skipped.is_none() {
             let url = resolved(&endpoint.url, &event.data)?;
             let address = Outbound::new(ParsedEndpoint { url, ..endpoint });
             let address = address.map_err(HttpFailure::BadAddress)?;
@@ -137,7 +137,7 @@ impl LegacyOutbox {
             // The server refused this one; others may pass.
             Some(Id::Number(id)) => {
                 if let Some(peer) = self.peer.get().and_then(WeakPeer::upgrade) {
-                    peer.fail(id, failure.into_request_error(dispatch.delivery));
+                    peer.fail(id, failure.into_request_error(id, dispatch.delivery));
                 }
                 Ok(())
             }

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::client::ParsedEndpoint;
 use super::credentials::{Credentials, TokenRefusal};
-use super::failure::HttpFailure;
+use super::failure::{HttpFailure, ToldError};
 use super::pool::PooledResponse;
 use super::target::HttpTarget;
 use super::{
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::authorization::Challenge;
 use crate::delivery::{Delivery, Dispatch};
-use crate::error::ErrorObject;
 use crate::id::Id;
 use crate::limits;
 use crate::message::{Message, Response};
@@ -173,7 +172,7 @@ impl Outbound {
                 if has_session && is_lost {
                     return Err(HttpFailure::SessionEnded);
                 }
-                Err(HttpFailure::Status { status, error: told.map(|told| told.error) })
+                Err(HttpFailure::Status { status, told })
             }
         }
     }
@@ -243,27 +242,29 @@ fn is_courtesy(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// Reports whether a server that answers this has not acted on the message. A client error says so,
-/// and so does a redirect, except the one that leads to the result. A server error says nothing: even
-/// 503 is what some proxies make of a connection that broke, unless it names the time of a retry.
+/// except 408, which comes when time is up, and so does a redirect, except the one that leads to the
+/// result. A server error says nothing: even 503 is what some proxies make of a connection that
+/// broke, unless it names the time of a retry.
 fn is_refusal(response: &PooledResponse) -> bool {
     match response.status() {
-        StatusCode::SEE_OTHER => false,
+        StatusCode::SEE_OTHER | StatusCode::REQUEST_TIMEOUT => false,
         StatusCode::SERVICE_UNAVAILABLE => response.headers().contains_key(RETRY_AFTER),
         status => status.is_redirection() || status.is_client_error(),
     }
 }
 
-/// A JSON-RPC error that came with a status.
-struct ToldError {
-    /// It names the request, so that it is the answer.
-    is_of_request: bool,
-    error: ErrorObject,
-}
+/// Spellings of the session's id in an error.
+const SESSION_WORDS: [&str; 3] = ["session id", "session-id", "sessionid"];
 
-/// Reports whether an error is about the session: many servers answer 400 where 404 is meant. One
-/// that is the answer to a request is not.
+/// Reports whether an error is about our session: many servers answer 400 where 404 is meant. It must
+/// speak of the session's id; one that is the answer to a request may speak of a session of its own,
+/// so that only the name of the header counts there.
 fn names_session(told: &ToldError) -> bool {
-    !told.is_of_request && told.error.message.to_ascii_lowercase().contains("session")
+    let words = told.error.message.to_ascii_lowercase();
+    match told.id {
+        Some(Id::Number(_)) => words.contains(SESSION_ID.as_str()),
+        Some(Id::Text(_)) | None => SESSION_WORDS.iter().any(|name| words.contains(name)),
+    }
 }
 
 /// Adds the trace headers. A state without its parent would be meaningless; a value not valid in a
@@ -329,8 +330,7 @@ async fn read_error(response: PooledResponse) -> Option<ToldError> {
     let body = read_body(response, limits::HTTP_ERROR_BYTES_MAX).await.ok()?;
     match Message::parse(std::str::from_utf8(&body).ok()?) {
         Ok(Message::Response(Response { id, outcome })) => {
-            let is_of_request = matches!(id, Some(Id::Number(_)));
-            outcome.err().map(|error| ToldError { is_of_request, error })
+            outcome.err().map(|error| ToldError { id, error })
         }
         Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
     }
@@ -345,7 +345,7 @@ pub(super) struct EventReader {
 
 impl EventReader {
     pub(super) fn new(response: PooledResponse) -> Self {
-        let parser = sse::Parser::new(limits::FRAME_BYTES_MAX);
+        let parser = sse::Parser::skipping(limits::FRAME_BYTES_MAX);
         EventReader { response, parser, ready: VecDeque::new() }
     }
 

@@ -26,6 +26,7 @@ fn strange(kind: &str) -> Response {
         "503" => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         "busy" => (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "1")]).into_response(),
         "404" => StatusCode::NOT_FOUND.into_response(),
+        "408" => StatusCode::REQUEST_TIMEOUT.into_response(),
         "400" => {
             let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-7,"message":"not so"}}"#;
             (StatusCode::BAD_REQUEST, json, error).into_response()
@@ -68,6 +69,7 @@ async fn each_failure_has_its_own_message_and_says_whether_the_request_was_sent(
         ("503", "the server answered HTTP 503 Service Unavailable", true),
         ("busy", "the server answered HTTP 503 Service Unavailable", false),
         ("404", "the server answered HTTP 404 Not Found", false),
+        ("408", "the server answered HTTP 408 Request Timeout", true),
         ("400", "not so (-7)", false),
         ("redirect", "connection closed: the server redirects to other.example;", false),
         ("see-other", "the server redirects to other.example;", true),
@@ -344,7 +346,32 @@ async fn an_error_of_a_call_that_speaks_of_a_session_is_its_answer() {
         let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
         (StatusCode::BAD_REQUEST, axum::Json(answer)).into_response()
     };
-    let (calls, _, error) = call_of_ending_server(failed).await;
-    assert!(matches!(&error, RequestError::Refused(error) if error.code == -32000), "{error}");
-    assert_eq!(calls, 1);
+    let nameless = |_: &Value| {
+        let error = json!({"code": -32000, "message": "the session was saved only in part"});
+        let answer = json!({"jsonrpc": "2.0", "id": null, "error": error});
+        (StatusCode::BAD_REQUEST, axum::Json(answer)).into_response()
+    };
+    for answer in [failed as fn(&Value) -> Response, nameless] {
+        let (calls, _, error) = call_of_ending_server(answer).await;
+        assert!(matches!(&error, RequestError::Refused(error) if error.code == -32000), "{error}");
+        assert_eq!(calls, 1);
+    }
+}
+
+/// A proxy's error beside a status 5xx says nothing about the call.
+#[tokio::test]
+async fn an_error_beside_a_server_error_is_the_answer_only_if_it_names_the_request() {
+    fn failed(id: &Value) -> Response {
+        let error = json!({"code": -32603, "message": "it failed"});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        (StatusCode::BAD_GATEWAY, axum::Json(answer)).into_response()
+    }
+    let (_, is_sent, error) = call_of_ending_server(failed).await;
+    assert!(is_sent && matches!(error, RequestError::Refused(_)), "{error}");
+    let others: [fn(&Value) -> Response; 2] = [|_| failed(&Value::Null), |_| failed(&json!(999))];
+    for nameless in others {
+        let (calls, is_sent, error) = call_of_ending_server(nameless).await;
+        assert!(matches!(error, RequestError::Lost(_)), "{error}");
+        assert_eq!((calls, is_sent), (1, true));
+    }
 }

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use mcp::Peer;
 use mcp::http::client::Endpoint;
 use mcp::http::legacy::connect;
+use mcp::{Peer, RequestError};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
@@ -88,6 +88,7 @@ async fn take(
         Some("tools/call") => match message["params"]["name"].as_str().unwrap() {
             "refused" => return StatusCode::BAD_REQUEST,
             "silent" => return StatusCode::ACCEPTED,
+            "huge" => json!({"text": "x".repeat(mcp::limits::FRAME_BYTES_MAX)}),
             name => json!({"content": [{"type": "text", "text": name}]}),
         },
         _ => return StatusCode::ACCEPTED,
@@ -158,4 +159,15 @@ async fn a_server_that_names_no_usable_address_is_not_connected() {
     let peer = connect(endpoint, Listener::new().0).unwrap();
     let failed = soon(peer.request(ask("echo"))).await.unwrap_err().to_string();
     assert!(failed.contains("requires authorization"), "{failed}");
+}
+
+/// The stream has everybody's answers.
+#[tokio::test]
+async fn an_answer_that_is_too_large_fails_only_its_request() {
+    let server = OldServer::default();
+    let peer = connect_to(format!("{}/sse/sound", server.start().await));
+    greet(&peer).await;
+    let refused = soon(peer.request(ask("huge"))).await;
+    assert!(matches!(refused, Err(RequestError::TooLarge)), "{refused:?}");
+    assert!(soon(peer.request(ask("echo"))).await.is_ok());
 }
