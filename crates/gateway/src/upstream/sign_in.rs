@@ -235,8 +235,8 @@ impl SignIn {
         }
     }
 
-    /// Returns the words for callers about a refusal without a token. A person can only sign in to a
-    /// server that offers that; any other refuses this request alone.
+    /// Returns the words for callers about a refusal without a token. A person is asked to sign in
+    /// only where the way to do that was found; otherwise this request alone fails.
     async fn unauthorized(&self) -> String {
         if self.need() != Some(LoginNeed::Token)
             && let Some(reason) = self.lack_of_login().await
@@ -246,7 +246,8 @@ impl SignIn {
         self.must_login(LoginNeed::Token)
     }
 
-    /// Returns why nobody can sign in to the server, if that is so.
+    /// Returns why nobody can sign in to the server now, if that is so. A server that publishes no
+    /// metadata is not asked for it again at once; what could not be read is.
     async fn lack_of_login(&self) -> Option<String> {
         let target = self.target().ok()?;
         let mut found = self.server.lack.lock().await;
@@ -255,13 +256,11 @@ impl SignIn {
         {
             return Some(reason.clone());
         }
-        let reason = match self.protected(&target.url).await {
-            Ok(server) => self.discover(&server).await.err().filter(|error| error.is_lack()),
-            Err(error) => Some(error),
-        };
-        let reason = reason.map(|error| error.to_string());
-        *found = reason.clone().map(|reason| (Instant::now(), reason));
-        reason
+        let search = async { self.discover(&self.protected(&target.url).await?).await };
+        let error = search.await.err()?;
+        let reason = error.to_string();
+        *found = error.is_lack().then(|| (Instant::now(), reason.clone()));
+        Some(reason)
     }
 
     fn must_login(&self, need: LoginNeed) -> String {
