@@ -361,6 +361,26 @@ async fn an_operation_is_a_step_of_its_own_and_says_how_it_failed() {
 }
 
 /// Starts a gate with a plugin of the user's own and an unapproved one of the project.
+#[tokio::test]
+async fn an_operation_that_may_have_changed_something_is_not_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path(), PROJECT, "deploy", "fail die");
+    run(dir.path(), ["plugin", "approve", "deploy"]).await;
+    for (operation, calls) in [("fail", 3), ("die", 1)] {
+        let file = flow(dir.path(), &format!("deploy.{operation}"), &json!({"table": "users"}));
+        let mut states: Value =
+            serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        states["states"]["only"]["retry"] = json!({"max_attempts": 3, "initial_delay": 0});
+        std::fs::write(&file, states.to_string()).unwrap();
+        let (ran, output) = run_json(dir.path(), &file).await;
+        assert_eq!(output.status.code(), Some(3), "{ran} {}", stderr(&output));
+        let records = records(&dir.path().join("home"));
+        let tool = format!("deploy_{operation}");
+        let made = records.iter().filter(|record| record["tool"] == *tool).count();
+        assert_eq!(made, calls, "{operation}: {records:?}");
+    }
+}
+
 async fn serving() -> Gate {
     let dir = tempfile::tempdir().unwrap();
     let own = install(dir.path(), "own", "deploy", "apply die hang");

@@ -7,9 +7,9 @@ use domain::Refusal;
 use domain::json::Object;
 use domain::method::Method;
 use domain::tool::{Class, ToolName};
-use provider::{Call, CallContext, Declared, ProviderError, Surface};
+use provider::{Call, CallContext, CallOutcome, Declared, ProviderError, Surface};
 use serde_json::Value;
-use workflow::StepOutcome;
+use workflow::{Status, StepOutcome};
 
 use crate::gate::StepGate;
 use crate::step::attempt::{Failure, Work};
@@ -45,18 +45,14 @@ impl Work<'_> {
             ..CallContext::within(within)
         };
         match gate.gate().call(call, &ctx).await {
-            provider::CallOutcome::Replied { reply, .. } => {
+            CallOutcome::Replied { reply, .. } => {
                 Ok(serde_json::from_str(reply.result.get()).unwrap_or_default())
             }
-            provider::CallOutcome::Failed { error: ProviderError::Cancelled { .. }, .. } => {
+            CallOutcome::Failed { error: ProviderError::Cancelled { .. }, .. } => {
                 Err(Failure::cancelled())
             }
-            provider::CallOutcome::Failed { refusal, error } => {
-                Err(failed(refusal, &error, within))
-            }
-            provider::CallOutcome::Refused(refusal) => {
-                Err(Failure::new(refusal.code, refusal.message))
-            }
+            CallOutcome::Failed { refusal, error } => Err(failed(refusal, &error, within)),
+            CallOutcome::Refused(refusal) => Err(refused(refusal)),
         }
     }
 }
@@ -64,15 +60,25 @@ impl Work<'_> {
 /// Returns the failure of a call without a result. One that may have changed something is not made
 /// again.
 fn failed(refusal: Refusal, error: &ProviderError, within: Duration) -> Failure {
-    let failure = match error {
-        ProviderError::Timeout { .. } => Failure::timed_out(within),
-        _ => Failure::new(refusal.code, refusal.message),
-    };
-    let is_answered = matches!(error, ProviderError::Protocol(_));
-    let only_reads = refusal.details["effective_class"] == Class::Read.as_str();
-    let is_unclear = error.is_sent() && !is_answered && !only_reads;
-    let outcome = StepOutcome { is_unclear, ..(*failure.outcome).clone() };
-    failure.with(outcome)
+    if !matches!(error, ProviderError::Timeout { .. }) {
+        return refused(refusal);
+    }
+    let is_unclear = is_unclear(&refusal);
+    let outcome = StepOutcome { is_unclear, ..StepOutcome::new(Status::TimedOut) };
+    Failure::timed_out(within).with(outcome)
+}
+
+/// Returns the failure of a call that the gate refused or whose result it withholds.
+fn refused(refusal: Refusal) -> Failure {
+    let is_unclear = is_unclear(&refusal);
+    let outcome = StepOutcome { is_unclear, ..StepOutcome::new(Status::Failure) };
+    Failure::new(refusal.code, refusal.message).with(outcome)
+}
+
+/// Reports whether a call may have changed something.
+fn is_unclear(refusal: &Refusal) -> bool {
+    let details = &refusal.details;
+    details["sent"] == true && details["effective_class"] != Class::Read.as_str()
 }
 
 /// Returns the complete text of a result.
@@ -80,4 +86,30 @@ pub(super) fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().into_iter().flatten();
     let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Code;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_may_have_changed_something_is_not_made_again() {
+        let cases = [
+            (json!({"sent": true, "effective_class": "write"}), true),
+            (json!({"sent": true}), true),
+            (json!({"sent": true, "effective_class": "read"}), false),
+            (json!({"sent": false}), false),
+            (json!({"server": "s"}), false),
+        ];
+        for (details, expected) in cases {
+            let refusal = || Refusal::new(Code::LedgerUnavailable, "x").with(details.clone());
+            let late = ProviderError::Timeout { sent: true };
+            for failure in [refused(refusal()), failed(refusal(), &late, Duration::ZERO)] {
+                assert_eq!(failure.outcome.is_unclear, expected, "{details}");
+            }
+        }
+    }
 }

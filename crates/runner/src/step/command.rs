@@ -67,6 +67,7 @@ fn explained(failure: Failure, command: &str) -> Failure {
     Failure { message, ..failure }
 }
 
+/// Judges a command. One that was killed may have stopped halfway, so that it is not run again.
 fn outcome(result: &Value, within: Duration) -> Result<StepOutcome, Failure> {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     let Ok(command) =
@@ -84,16 +85,36 @@ fn outcome(result: &Value, within: Duration) -> Result<StepOutcome, Failure> {
     match command.exit_code {
         Some(0) => Ok(outcome),
         _ if command.timed_out => {
-            Err(Failure::timed_out(within)
-                .with(StepOutcome { status: Status::TimedOut, ..outcome }))
+            let (status, is_unclear) = (Status::TimedOut, true);
+            Err(Failure::timed_out(within).with(StepOutcome { status, is_unclear, ..outcome }))
         }
         code => {
             let message = match code {
                 Some(code) => format!("the command failed with exit code {code}"),
                 None => "the command was killed by a signal".to_owned(),
             };
-            let outcome = StepOutcome { status: Status::Failure, ..outcome };
+            let (status, is_unclear) = (Status::Failure, code.is_none());
+            let outcome = StepOutcome { status, is_unclear, ..outcome };
             Err(Failure::new(Code::CommandFailed, message).with(outcome))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_was_killed_is_not_run_again_and_one_that_failed_is() {
+        for (exit_code, timed_out, expected) in
+            [(Some(7), false, false), (None, false, true), (None, true, true)]
+        {
+            let range = json!({"start": 0, "end": 0});
+            let command = json!({"exit_code": exit_code, "timed_out": timed_out,
+                                 "stdout": range, "stderr": range});
+            let result = json!({"_meta": {COMMAND_META: command}});
+            let Err(failure) = outcome(&result, Duration::from_secs(1)) else { panic!("{result}") };
+            assert_eq!(failure.outcome.is_unclear, expected, "{result}");
         }
     }
 }
