@@ -80,6 +80,11 @@ impl Failure {
         Failure { status, kind: "FAILED", message: message.into() }
     }
 
+    /// Adds words to the message.
+    pub(crate) fn with(self, words: &str) -> Failure {
+        Failure { message: format!("{}; {words}", self.message), ..self }
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

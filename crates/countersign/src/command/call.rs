@@ -17,6 +17,9 @@ use crate::exit::Failure;
 use crate::output;
 use gateway::plan::Reach;
 
+/// Said when no answer came from the gate.
+const LOST: &str = "the call may have taken effect; see 'countersign activity list'";
+
 pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
     let (class, args) = match call {
         Call::Read(args) => (Class::Read, args),
@@ -27,7 +30,8 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
     let server = tools::parse(tool)?.server;
     let body = body(class, tool, arguments, &args)?;
     let answer = Control::with(place, Reach::Only(server), async |control| {
-        control.request(Method::POST, "/api/v1/tools/call", Some(body)).await
+        let answer = control.request(Method::POST, "/api/v1/tools/call", Some(body)).await;
+        answer.map_err(|failure| failure.with(LOST))
     })
     .await?;
     if !answer.status.is_success() {

@@ -168,6 +168,8 @@ async fn commands_say_that_a_stopped_gate_does_not_answer() {
         for part in ["TIMEOUT", "has not answered for 5 s", &format!("kill -CONT {pid}"), "--db"] {
             assert!(words.contains(part), "{args:?}: {words}");
         }
+        let told = words.contains("may have taken effect; see 'countersign activity list'");
+        assert_eq!(told, args[0] == "call", "{args:?}: {words}");
     }
     let file = gate.home().join("ledger.db");
     let table = good(dir, &[listing, &["--db", file.to_str().unwrap()]].concat()).await;
