@@ -2,7 +2,7 @@
 
 pub(crate) mod check;
 mod facts;
-mod forward;
+pub(crate) mod forward;
 pub mod intake;
 pub(crate) mod payload;
 pub(crate) mod question;
@@ -105,7 +105,7 @@ impl Gateway {
         };
         debug_assert!(started.is_ok(), "the commit of a read's start is not awaited");
         let is_ending = self.shared.draining.is_cancelled();
-        let outcome = if is_ending { forward::cut_off(call, outcome) } else { outcome };
+        let outcome = if is_ending { forward::cut_off(call, outcome, allowed) } else { outcome };
         record.end(outcome, span).await
     }
 

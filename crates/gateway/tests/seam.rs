@@ -195,7 +195,7 @@ async fn cancelling_reaches_the_provider_and_the_record() {
     }
     cancel.cancel();
     assert!(matches!(running.await, Err(RequestError::Cancelled)));
-    let filter = RecordFilter { status: Some(RecordStatus::Cancelled), ..RecordFilter::default() };
+    let filter = RecordFilter { status: Some(RecordStatus::Unknown), ..RecordFilter::default() };
     let found = async {
         loop {
             match gate.records(filter.clone()).await.pop() {
@@ -205,8 +205,9 @@ async fn cancelling_reaches_the_provider_and_the_record() {
         }
     };
     let record = tokio::time::timeout(PATIENCE, found).await.unwrap();
+    assert_eq!(record.error_code.as_deref(), Some("CANCELLED"));
     let words = record.error_message.unwrap();
-    assert!(words.contains("after it was sent; it may have taken effect"), "{words}");
+    assert!(words.contains("after it was sent; the call may have taken effect"), "{words}");
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ async fn cancelled_call(gate: &Gate) {
     eventually(|| async { log.exists().then_some(()) }).await;
     wire.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}"#)
         .await;
-    assert_eq!(record(&gate.home(), "slow").await["status"], "cancelled");
+    assert_eq!(record(&gate.home(), "slow").await["status"], "unknown");
 }
 
 /// Returns the ledger in one file, as a person would copy it.

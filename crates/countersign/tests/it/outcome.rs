@@ -4,13 +4,16 @@
 
 use std::path::Path;
 
+use mcp::message::to_raw;
+use mcp::peer::{Ask, RequestError};
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::client::{Client, code, refusal, text};
+use testkit::client::{Client, PATIENCE, code, refusal, text, two_keys};
 use testkit::gate::Gate;
 use testkit::lossy::{CLASSES, LossyServer, tool_of_class};
 use testkit::program::stdout;
 use testkit::upstream::{scripted, scripted_upstream};
+use testkit::wait::eventually;
 
 use crate::ledger::record;
 
@@ -33,7 +36,7 @@ fn stdio_ways() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-const HTTP_WAYS: [(&str, &str); 22] = [
+const HTTP_WAYS: [(&str, &str); 24] = [
     ("reset", UNKNOWN),
     ("half_head", UNKNOWN),
     ("half_body", UNKNOWN),
@@ -48,6 +51,8 @@ const HTTP_WAYS: [(&str, &str); 22] = [
     ("502", UNKNOWN),
     ("503", UNKNOWN),
     ("504", UNKNOWN),
+    ("408", UNKNOWN),
+    ("proxy_error", UNKNOWN),
     ("see_other", UNKNOWN),
     ("stream_cut", UNKNOWN),
     ("stream_half", UNKNOWN),
@@ -73,11 +78,22 @@ const SSE_WAYS: [(&str, &str); 9] = [
     ("malformed", UNKNOWN),
     ("null", UNKNOWN),
     ("text", UNKNOWN),
-    ("huge", UNKNOWN),
+    ("huge", "RESPONSE_TOO_LARGE"),
     ("502", UNKNOWN),
     ("reset", UNKNOWN),
     ("silent", "TIMEOUT"),
 ];
+
+/// Returns what the caller is told to do about a call of a class.
+fn advice(class: &str) -> &'static str {
+    match class {
+        "read" => "it is safe to call it again",
+        _ => {
+            "may have taken effect: check whether it did before you call it again, unless the tool \
+             is idempotent"
+        }
+    }
+}
 
 /// Checks what is known of a call whose answer was lost.
 async fn assert_lost(gate: &Gate, class: &str, expected: &str, (tool, result): (&str, &Value)) {
@@ -85,17 +101,19 @@ async fn assert_lost(gate: &Gate, class: &str, expected: &str, (tool, result): (
     assert_eq!(refused["code"], expected, "{tool}: {result}");
     assert_eq!(refused["details"]["sent"], true, "{tool}: {result}");
     assert_eq!(refused["details"]["effective_class"], class, "{tool}: {result}");
-    let advice = match class {
-        "read" => "it is safe to call it again",
-        _ => "may have taken effect: check whether it did before you call it again",
-    };
-    assert!(text(result).contains(advice), "{tool}: {result}");
+    assert!(text(result).contains(advice(class)), "{tool}: {result}");
+    assert_unknown(gate, class, expected, tool).await;
+}
+
+/// Checks the record and the receipt of a call that may have taken effect.
+async fn assert_unknown(gate: &Gate, class: &str, expected: &str, tool: &str) {
     let record = record(&gate.home(), tool).await;
     assert_eq!((&record["status"], &record["error_code"]), (&json!("unknown"), &json!(expected)));
     assert_eq!(record["outcome"]["status"], "failure", "{tool}");
     assert_eq!(record["runtime"]["outcome"], "unknown", "{tool}");
     let error = record["outcome"]["error"].as_str().unwrap();
-    assert!(error.starts_with(&format!("{expected}: ")) && error.contains(advice), "{error}");
+    let words = advice(class);
+    assert!(error.starts_with(&format!("{expected}: ")) && error.contains(words), "{error}");
 }
 
 /// Checks the record and the receipt of a call that was not made.
@@ -221,6 +239,7 @@ async fn an_answer_lost_over_http_leaves_its_outcome_unknown() {
             let result = call(&client, class, &format!("s:{tool}")).await;
             assert_eq!(code(&result), expected, "{tool}: {result}");
             assert_ne!(refusal(&result)["details"]["sent"], true, "{tool}: {result}");
+            assert_eq!(server.calls(&tool), 1, "{tool}");
             assert_not_made(&gate, &tool, expected).await;
         }
     }
@@ -282,21 +301,85 @@ async fn an_answer_lost_over_sse_leaves_its_outcome_unknown() {
     assert_found(&gate, SSE_WAYS.len() * CLASSES.len()).await;
 }
 
+#[tokio::test]
+async fn a_call_cancelled_after_it_was_sent_leaves_its_outcome_unknown() {
+    let servers = |dir: &Path| {
+        let mut servers = json!({});
+        for class in CLASSES {
+            let tool = format!("hang_{class}");
+            servers[&tool] = one_tool(dir, &tool, class, &json!("hang"));
+        }
+        servers
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    for class in CLASSES {
+        let tool = format!("hang_{class}");
+        let params = Some(to_raw(&two_keys(class, &format!("{tool}:{tool}"), json!({}))));
+        let asked = Ask::new("tools/call", params, PATIENCE);
+        let cancel = asked.cancel.clone();
+        let running = client.peer.request(asked);
+        tokio::pin!(running);
+        let dir = gate.dir.path();
+        tokio::select! {
+            answer = &mut running => panic!("{tool}: {answer:?}"),
+            () = eventually(|| async { (logged(dir, &tool) == 1).then_some(()) }) => {}
+        }
+        cancel.cancel();
+        assert!(matches!(running.await, Err(RequestError::Cancelled)), "{tool}");
+        assert_unknown(&gate, class, "CANCELLED", &tool).await;
+        assert_eq!(logged(dir, &tool), 1, "{tool}");
+    }
+    assert_found(&gate, CLASSES.len()).await;
+}
+
+#[tokio::test]
+async fn an_answer_lost_by_a_call_over_rest_is_told_in_its_error() {
+    let gate = Gate::scripted(json!([{"name": "die", "x-do": "die"}])).await;
+    let intent = json!({"operation_type": "write"});
+    let call = json!({"tool_variant": "call_tool_write", "name": "s:die", "intent": intent});
+    let (status, answer) = gate.rest(Method::POST, "/api/v1/tools/call", Some(call)).await;
+    let error = &answer["error"];
+    assert_eq!((status, &error["code"]), (502, &json!(UNKNOWN)), "{answer}");
+    assert_eq!(error["details"]["sent"], true, "{answer}");
+    assert_eq!(error["details"]["effective_class"], "write", "{answer}");
+    assert!(error["message"].as_str().unwrap().contains(advice("write")), "{answer}");
+    assert_unknown(&gate, "write", UNKNOWN, "die").await;
+}
+
+#[tokio::test]
+async fn a_list_that_was_lost_is_told_from_one_that_was_not_asked_for() {
+    let script = json!({"tools": [], "resources": []});
+    let gate = Gate::start(|dir| json!({"s": scripted(dir, "s", &script)}), json!({})).await;
+    let client = gate.http_at("/mcp/s/s").await;
+    let died = client.request("resources/list", json!({"cursor": "die"})).await;
+    let Err(RequestError::Refused(lost)) = died else { panic!("{died:?}") };
+    let told = lost.text().get();
+    assert!(told.contains(UNKNOWN) && told.contains(r#""sent":true"#), "{told}");
+    assert!(told.contains(advice("read")), "{told}");
+}
+
 /// Nobody could sign in to such a server, so that waiting for that would be waiting for ever.
 #[tokio::test]
 async fn a_server_that_refuses_everybody_and_offers_no_sign_in_is_tried_again() {
-    let server = LossyServer::start(&["fine"]).await;
-    server.refuse_all(true);
-    let url = server.url();
-    let gate = Gate::start(|_| json!({"s": {"url": url}}), json!({})).await;
-    let entry = gate.server_when("s", |entry| entry["error"].is_string()).await;
-    assert_eq!(entry["state"], "error", "{entry}");
-    let reason = entry["error"].as_str().unwrap();
-    assert!(reason.contains("it requires authorization (HTTP 401)"), "{reason}");
-    assert!(reason.contains("publishes no authorization metadata"), "{reason}");
-    assert!(!reason.contains("upstream login"), "{reason}");
-    server.refuse_all(false);
-    gate.ready("s").await;
-    let client = gate.http().await;
-    assert_eq!(code(&call(&client, "write", "s:fine_write").await), "ok");
+    for (is_troubled, words) in
+        [(false, "publishes no authorization metadata"), (true, "answered HTTP 503")]
+    {
+        let server = LossyServer::start(&["fine"]).await;
+        server.refuse_all(true);
+        if is_troubled {
+            server.fail_metadata();
+        }
+        let url = server.url();
+        let gate = Gate::start(|_| json!({"s": {"url": url}}), json!({})).await;
+        let entry = gate.server_when("s", |entry| entry["error"].is_string()).await;
+        assert_eq!(entry["state"], "error", "{entry}");
+        let reason = entry["error"].as_str().unwrap();
+        assert!(reason.contains("it requires authorization (HTTP 401)"), "{reason}");
+        assert!(reason.contains(words) && !reason.contains("upstream login"), "{reason}");
+        server.refuse_all(false);
+        gate.ready("s").await;
+        let client = gate.http().await;
+        assert_eq!(code(&call(&client, "write", "s:fine_write").await), "ok");
+    }
 }

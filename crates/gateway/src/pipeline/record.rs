@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::facts::Snapshot;
 use super::payload::{self, CallArguments};
-use super::{statement, touch};
+use super::{forward, statement, touch};
 use crate::GateSettings;
 use crate::links::FollowedTouches;
 use crate::span::CallSpan;
@@ -95,8 +95,7 @@ impl<'a> Record<'a> {
             Ok(safe) => with_safety(outcome, safe),
             Err(error) => {
                 let what = "the call was made and its outcome is withheld";
-                let refusal = unavailable(what, &error);
-                CallOutcome::Refused(refusal.with_member("sent", true.into()))
+                CallOutcome::Refused(unavailable(what, &error).with(forward::sent(self.class)))
             }
         };
         if let Some(refusal) = refusal_of(&outcome) {
@@ -245,10 +244,10 @@ async fn ended(
 /// Returns the status of a call without a result.
 fn failed(code: Code, error: &ProviderError) -> RecordStatus {
     match error {
-        _ if code == Code::Cancelled => RecordStatus::Cancelled,
         // The server has answered.
         ProviderError::Protocol(_) => RecordStatus::Error,
         error if error.is_sent() => RecordStatus::Unknown,
+        _ if code == Code::Cancelled => RecordStatus::Cancelled,
         _ => RecordStatus::Error,
     }
 }

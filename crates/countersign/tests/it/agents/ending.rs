@@ -48,10 +48,10 @@ impl End {
     fn leaves(self) -> (Option<i32>, &'static str, &'static str, &'static str) {
         match self {
             End::Interrupt | End::Terminate | End::Hangup => {
-                (Some(130), "cancelled", "cancelled", "cancelled")
+                (Some(130), "cancelled", "cancelled", "unknown")
             }
             End::Kill => (None, "interrupted", "interrupted", "interrupted"),
-            End::TimeOut => (Some(0), "success", "timed_out", "cancelled"),
+            End::TimeOut => (Some(0), "success", "timed_out", "unknown"),
         }
     }
 }

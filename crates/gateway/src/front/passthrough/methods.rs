@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use domain::Code;
 use domain::json::{self, Object};
 use domain::method::Method;
-use domain::tool::ToolName;
+use domain::tool::{Class, ToolName};
 use domain::trust::ItemKind;
-use domain::{Code, policy};
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext};
@@ -20,6 +20,7 @@ use super::{Door, Passthrough, ServerScope};
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
 use crate::front::tool_request::ToolRequest;
+use crate::pipeline::forward::Unanswered;
 use crate::span::RequestSpan;
 
 /// A request on its way to a server.
@@ -50,6 +51,8 @@ struct OtherList {
     source: ListSource,
 }
 
+const RESOURCES: &str = "resources/list";
+
 const LISTS: [OtherList; 3] = [
     OtherList {
         method: "prompts/list",
@@ -64,7 +67,7 @@ const LISTS: [OtherList; 3] = [
         source: ListSource::Catalog(ItemKind::Template),
     },
     OtherList {
-        method: "resources/list",
+        method: RESOURCES,
         kind: ListKind::Resources,
         capability: "resources",
         source: ListSource::Server,
@@ -162,8 +165,10 @@ impl Passthrough {
         passed.map_err(|error| match error {
             ProviderError::Protocol(error) => error,
             other => {
-                let refusal = policy::unavailable_server(server, &other.to_string());
-                reply::refused_request(&refusal.with_member("sent", other.is_sent().into()))
+                let tool = ToolName { server: server.to_string(), tool: RESOURCES.to_owned() };
+                let within = self.session.gateway.call_timeout(server);
+                let unanswered = Unanswered { tool: &tool, effective: Class::Read, within };
+                reply::refused_request(&unanswered.refusal(&other))
             }
         })
     }
