@@ -46,7 +46,7 @@ function Whole({ record }) {
       ${[record.joined_to, ...(record.joined_from ?? [])].filter(Boolean).map((id) => html`<dt>Same call</dt><dd><a href=${link('activity', { open: id })}><code>${shortId(id)}</code></a>${id === record.joined_to && ' (counted there)'}</dd>`)}
       ${record.server_name && record.tool_name && record.type !== 'server_change' && html`<dt>Tool</dt><dd><a href=${link('servers', { server: record.server_name, tool: record.tool_name })}>show the tool</a></dd>`}
       <dt>Receipt</dt><dd>${record.receipt_id
-        ? html`<a href=${link('receipts', { receipt: record.receipt_id })}><code>${shortId(record.receipt_id)}</code></a>` : html`<span class="faint">none: unknown tool</span>`}</dd>
+        ? html`<a href=${link('receipts', { receipt: record.receipt_id })}><code>${shortId(record.receipt_id)}</code></a>` : html`<span class="faint">none</span>`}</dd>
       <dt>Trace</dt><dd>${meta.trace_id ? html`<code>${meta.trace_id}</code>` : html`<span class="faint">–</span>`}</dd>
       <dt>Session</dt><dd>${record.session_id
         ? html`<a href=${link('activity', { session_id: record.session_id })}><code><${Shown} text=${record.session_id} /></code></a>` : '–'}</dd>

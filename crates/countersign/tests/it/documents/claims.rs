@@ -61,9 +61,17 @@ fn every_status_is_documented() {
     let ledger = text("docs/ledger.md");
     let listed = ledger.lines().find(|line| line.starts_with("The status is ")).expect("a list");
     let listed: BTreeSet<&str> = spans(listed).collect();
-    for status in RecordStatus::ALL.map(RecordStatus::as_str) {
+    let records = RecordStatus::ALL.map(RecordStatus::as_str);
+    for status in records {
         assert!(listed.contains(status), "docs/ledger.md lacks the status '{status}'");
     }
+    let (_, listed) = rest.split_once("`tool`, `status` (").expect("the filter in docs/rest.md");
+    let listed = listed.split(')').next().unwrap_or_default();
+    assert_eq!(spans(listed).collect::<Vec<_>>(), records, "docs/rest.md");
+    let page = text("crates/admin/page/view/activity.mjs");
+    let listed = page.lines().find_map(|line| line.strip_prefix("const STATUSES = "));
+    let listed = listed.expect("the list of the page").split('\'').skip(1).step_by(2);
+    assert_eq!(listed.collect::<Vec<_>>(), records, "the page");
 }
 
 #[tokio::test]
