@@ -181,9 +181,9 @@ impl Reader {
         if is_ours {
             if !audit.wants_all() {
                 self.hear_checkpoints(audit)?;
-            }
-            if !audit.wants_all() && !gone.missing.is_empty() {
-                self.hear_deletions(audit, &mut gone.stated)?;
+                if !gone.missing.is_empty() {
+                    self.hear_deletions(audit, &mut gone.stated)?;
+                }
             }
             let unstated = self.pool.ask(tally::unstated)?;
             if !gone.missing.is_empty() && !unstated.is_empty() {

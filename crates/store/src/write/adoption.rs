@@ -109,8 +109,9 @@ fn missing(
     if lost > 0 {
         return Ok(Some(format!("{lost} entries of its journal are damaged")));
     }
-    let promised = scan.rows.iter().filter_map(|row| Some(row.promise.as_ref()?.sequence));
-    if !promised.eq(1..=scan.rows.iter().filter(|row| row.promise.is_some()).count() as u64) {
+    let promises = scan.rows.iter().filter_map(|row| row.promise.as_ref());
+    let promised: Vec<u64> = promises.map(|promise| promise.sequence).collect();
+    if !promised.iter().copied().eq(1..=promised.len() as u64) {
         return Ok(Some("some of its receipts are in no table".to_owned()));
     }
     let Some(before) = &header.preceding else {
