@@ -1,5 +1,6 @@
 //! Test support: the running product and its clients, a scripted MCP server, a plain MCP client, a
-//! scripted model, a collector of spans, and the report of skipped tests. Development only.
+//! scripted model, a collector of spans, planted secrets, and the report of skipped tests.
+//! Development only.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 pub mod client;
@@ -9,6 +10,7 @@ mod listing;
 pub mod lossy;
 pub mod model;
 pub mod otlp;
+pub mod planted;
 pub mod program;
 pub mod run;
 pub mod script;

@@ -6,6 +6,7 @@ mod edit;
 mod gate_config;
 mod import;
 mod preview;
+mod scalar;
 mod settings_file;
 mod token;
 mod undo;
@@ -13,16 +14,17 @@ mod undo;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use mcp::task;
 use serde::Serialize;
 
-use self::change::{FileChange, Journal, KeptSecrets};
+use self::change::{FileChange, Journal, JournalLock, KeptSecrets};
 pub(crate) use self::client::{Client, Scope};
 use self::client::{ENTRY, Roots, Route, Syntax};
 use self::edit::PERMISSIONS;
 use self::gate_config::{GateConfig, Origin};
 pub(crate) use self::import::Reference;
-use self::preview::Preview;
 use self::settings_file::Access;
+pub(super) use self::settings_file::move_to_free;
 use crate::cli::{Connect, Format, Locations};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -50,6 +52,9 @@ struct ConnectedClient {
     client: String,
     status: &'static str,
     files: Vec<PathBuf>,
+    /// The copies of the files as they were before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    backups: Vec<PathBuf>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     difference: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +63,8 @@ struct ConnectedClient {
 
 impl ConnectedClient {
     fn new(client: String, status: &'static str) -> ConnectedClient {
-        ConnectedClient { client, status, files: vec![], difference: vec![], reason: None }
+        let (files, backups, difference) = (vec![], vec![], vec![]);
+        ConnectedClient { client, status, files, backups, difference, reason: None }
     }
 }
 
@@ -73,6 +79,9 @@ struct Order<'a> {
 pub(crate) async fn run(place: &Locations, args: Connect) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
+    let folder = home.path().to_owned();
+    let locked = task::spawn_blocking(move || JournalLock::take(&folder)).await;
+    let _lock = locked.map_err(|error| Failure::system(format!("cannot wait: {error}")))??;
     let done = if args.undo {
         undo::run(place, &home, &args).await?
     } else {
@@ -118,8 +127,10 @@ async fn import_file(
     if args.dry_run {
         done.status = "would change";
     } else if args.yes || is_agreed("add these servers to the gate?").await? {
-        add_servers(order.home, journal, journal.next_unit(), &config)?;
+        let unit = journal.next_unit();
+        add_servers(order.home, journal, unit, &config)?;
         done.status = "imported";
+        done.backups = journal.backups(unit, ENTRY);
     } else {
         done.status = "skipped";
         done.reason = Some("not wanted".to_owned());
@@ -281,7 +292,11 @@ async fn settle(
     } else if args.dry_run {
         ("would change", "would change")
     } else if args.yes || is_agreed(&question).await? {
-        make(order, journal, &mut plan).await?;
+        let unit = make(order, journal, &mut plan).await?;
+        done.backups = journal.backups(unit, &done.client);
+        if let Some(added) = &mut added {
+            added.backups = journal.backups(unit, ENTRY);
+        }
         ("imported", "connected")
     } else {
         done.reason = Some("not wanted".to_owned());
@@ -313,12 +328,13 @@ fn tell_variable(order: &Order<'_>, plan: &ClientPlan) {
     }
 }
 
-/// Makes the changes for a client. If one fails, those before it are taken back.
+/// Makes the changes for a client as a unit, and returns its number. If one fails, those before it
+/// are taken back.
 async fn make(
     order: &Order<'_>,
     journal: &mut Journal,
     plan: &mut ClientPlan,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let unit = journal.next_unit();
     let mut kept = KeptSecrets::default();
     if let Route::Http { token, .. } = &mut plan.route
@@ -337,7 +353,7 @@ async fn make(
             undo::revoke(order.place, &token).await;
         }
     }
-    made
+    made.map(|()| unit)
 }
 
 fn write(
@@ -407,11 +423,7 @@ fn show<'a>(
     format: Format,
 ) -> Result<(), Failure> {
     for change in changes {
-        let texts = [change.before.as_deref(), Some(&*change.after)];
-        let servers = texts.into_iter().flatten().map(|text| change.entries_of(text));
-        let secrets = servers.flat_map(|servers| gate_config::secrets_in(&servers));
-        let preview = Preview::new(secrets);
-        done.difference.extend(preview.change(change));
+        done.difference.extend(preview::change(change));
     }
     match format {
         Format::Table if !done.difference.is_empty() => output::line(&done.difference.join("\n")),
@@ -439,12 +451,14 @@ fn report(format: Format, done: &[ConnectedClient]) -> Result<(), Failure> {
             let files: Vec<String> =
                 client.files.iter().map(|file| file.display().to_string()).collect();
             let reason = client.reason.as_ref().map(|reason| format!(" ({reason})"));
+            let backups = client.backups.iter().map(|copy| format!("; before: {}", copy.display()));
             let line = format!(
-                "{}: {}{} {}",
+                "{}: {}{} {}{}",
                 client.client,
                 client.status,
                 reason.unwrap_or_default(),
-                files.join(", ")
+                files.join(", "),
+                backups.collect::<String>()
             );
             match client.status {
                 "refused" => format!("{line}\n{}", client.difference.join("\n")),

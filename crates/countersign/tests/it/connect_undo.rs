@@ -1,12 +1,15 @@
 //! `connect --undo` after others have edited the same files, and edits while `connect` writes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use testkit::program::{run, stderr, stdout};
+use testkit::program::{program, run, stderr, stdout};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 const CURSOR: &str = ".cursor/mcp.json";
 const CONFIG: &str = "xdg-config/countersign/config.json";
@@ -111,6 +114,60 @@ async fn an_import_is_taken_back_whole_or_not_at_all() {
         assert_eq!(read(dir.path(), CURSOR), SETTINGS);
         assert!(!read(dir.path(), CONFIG).contains("mcp-server-time"));
     }
+}
+
+#[tokio::test]
+async fn a_server_that_was_edited_in_the_gate_s_config_keeps_the_import() {
+    let dir = moved().await;
+    let imported = read(dir.path(), CONFIG);
+    let edited = imported.replace("mcp-server-time", "mcp-server-clock");
+    assert_ne!(edited, imported);
+    write(dir.path(), CONFIG, &edited);
+    let client = read(dir.path(), CURSOR);
+    let output = run(dir.path(), ["connect", "--undo"]).await;
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!((read(dir.path(), CONFIG), read(dir.path(), CURSOR)), (edited, client));
+    assert!(secrets(dir.path()).await.contains("GITHUB_AUTHORIZATION"));
+    write(dir.path(), CONFIG, &imported);
+    connect(dir.path(), &["--undo"]).await;
+    assert_eq!(read(dir.path(), CURSOR), SETTINGS);
+}
+
+#[tokio::test]
+async fn copies_are_named_and_stay_until_the_change_is_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), CURSOR, SETTINGS);
+    let told = connect(dir.path(), &["cursor", "--import", "--yes"]).await;
+    let copy = dir.path().join("home/connections/cursor-1-before");
+    assert!(told.contains(&format!("; before: {}", copy.display())), "{told}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), SETTINGS);
+    connect(dir.path(), &["--undo"]).await;
+    let left = fs::read_dir(dir.path().join("home/connections")).unwrap();
+    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["changes.json", "lock"]);
+}
+
+#[tokio::test]
+async fn two_runs_take_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("home/connections");
+    write(dir.path(), "home/connections/lock", "");
+    for folder in [&dir.path().join("home"), &folder] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let lock = fs::File::options().write(true).open(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut child = program(dir.path());
+    child.args(["connect", "cursor", "--yes"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = child.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = told.next_line().await.unwrap().unwrap_or_default();
+    assert!(line.contains("waiting for another"), "{line}");
+    assert!(!dir.path().join(CURSOR).exists());
+    lock.unlock().unwrap();
+    assert!(child.wait().await.unwrap().success());
+    assert!(dir.path().join(CURSOR).exists());
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! Changes to files that belong to other programs, and the record of those that were made, with
 //! copies of the files before and after.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use domain::trust::{DifferenceLine, line_difference};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,8 +15,9 @@ use super::client::Syntax;
 use super::edit::{self, EditFault, EntryEdit, Reversal};
 use super::settings_file::{Access, SettingsFile, failed, text_of};
 use crate::exit::Failure;
+use crate::output;
 
-/// Changes remembered for `--undo`; older ones are forgotten, their copies stay.
+/// Changes remembered for `--undo`; the oldest units beyond that are forgotten.
 const CHANGES_MAX: usize = 200;
 
 /// The members of a file that are to change.
@@ -32,9 +33,9 @@ pub(super) enum Edits {
 pub(super) struct FileChange {
     pub(super) file: PathBuf,
     target: SettingsFile,
-    syntax: Syntax,
+    pub(super) syntax: Syntax,
     /// The member of the file that holds what changes.
-    section: &'static str,
+    pub(super) section: &'static str,
     pub(super) edits: Edits,
     pub(super) before: Option<String>,
     pub(super) after: String,
@@ -63,11 +64,6 @@ impl FileChange {
     pub(super) fn entries(&self) -> Result<Map<String, Value>, Failure> {
         edit::servers(&self.after, self.syntax, self.section)
             .map_err(|fault| unreadable(&self.file, &fault))
-    }
-
-    /// Returns the entries of another text of the file; none if it cannot be read.
-    pub(super) fn entries_of(&self, text: &str) -> Map<String, Value> {
-        edit::servers(text, self.syntax, self.section).unwrap_or_default()
     }
 
     /// Sets an entry, or removes it.
@@ -112,17 +108,12 @@ impl FileChange {
     pub(super) fn narrowed_from(&self) -> Option<u32> {
         self.mode.filter(|mode| self.access == Access::Private && mode & 0o077 != 0)
     }
-
-    pub(super) fn difference(&self) -> Vec<DifferenceLine> {
-        line_difference(self.before.as_deref().unwrap_or_default(), &self.after)
-    }
 }
 
 /// One change that was made, kept in `<home>/connections/changes.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct MadeChange {
     /// The changes of one unit are taken back together or not at all.
-    #[serde(default)]
     pub(super) unit: u64,
     pub(super) client: String,
     pub(super) file: PathBuf,
@@ -144,7 +135,6 @@ pub(super) struct MadeChange {
 /// The secrets that were stored for a change besides the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct KeptSecrets {
-    #[serde(default)]
     pub(super) secrets: Vec<StoredSecret>,
     /// The agent token that was issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,6 +196,44 @@ impl MadeChange {
     }
 }
 
+impl MadeChange {
+    fn copies(&self) -> impl Iterator<Item = &PathBuf> {
+        self.before.iter().chain([&self.after])
+    }
+}
+
+/// The right to change the record of a home, which one command has at a time. The system releases
+/// it when the process ends.
+pub(super) struct JournalLock {
+    _file: File,
+}
+
+impl JournalLock {
+    /// Waits for other commands, one of which may be asking a person.
+    pub(super) fn take(home: &Path) -> Result<JournalLock, Failure> {
+        let folder = folder(home);
+        fs::create_dir_all(&folder).map_err(|error| failed("create", &folder, &error))?;
+        let path = folder.join("lock");
+        let fail = |error: std::io::Error| failed("lock", &path, &error);
+        let opened =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = opened.map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                output::note("waiting for another 'countersign connect' of this home to end");
+                file.lock().map_err(fail)?;
+            }
+            Err(TryLockError::Error(error)) => return Err(fail(error)),
+        }
+        Ok(JournalLock { _file: file })
+    }
+}
+
+fn folder(home: &Path) -> PathBuf {
+    home.join("connections")
+}
+
 /// The record of what was changed, in the home.
 pub(super) struct Journal {
     folder: PathBuf,
@@ -214,7 +242,7 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn open(home: &Path) -> Result<Journal, Failure> {
-        let folder = home.join("connections");
+        let folder = folder(home);
         let changes = match fs::read(folder.join("changes.json")) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| {
                 let file = folder.join("changes.json");
@@ -228,6 +256,13 @@ impl Journal {
 
     pub(super) fn changes(&self) -> &[MadeChange] {
         &self.changes
+    }
+
+    /// Returns the copies of a client's files as they were before a unit of changes.
+    pub(super) fn backups(&self, unit: u64, client: &str) -> Vec<PathBuf> {
+        let made = self.changes.iter();
+        let made = made.filter(|change| change.unit == unit && change.client == client);
+        made.filter_map(|change| change.before.clone()).collect()
     }
 
     /// Returns the number of a unit that has no changes yet.
@@ -248,8 +283,7 @@ impl Journal {
         let written = change.target.replace(change.access, &mut |now| {
             let after = change.applied(now)?;
             if now.unwrap_or_default() != after {
-                self.forget_copies(index);
-                self.changes.truncate(index);
+                remove_copies(self.changes.drain(index..));
                 let before = now.map(|now| self.copy(client, "before", now)).transpose()?;
                 let after = self.copy(client, "after", &after)?;
                 self.changes.push(MadeChange {
@@ -269,27 +303,38 @@ impl Journal {
             Ok(Some(after).filter(|after| now.is_some() || !after.is_empty()))
         });
         if written.is_err() && self.changes.len() > index {
-            self.changes.truncate(index);
-            self.save()?;
+            self.end(index..self.changes.len())?;
         }
-        let surplus = self.changes.len().saturating_sub(CHANGES_MAX);
-        self.changes.drain(..surplus);
+        let surplus = self.surplus();
+        if surplus > 0 {
+            self.end(0..surplus)?;
+        }
         written
     }
 
-    /// Forgets the changes of a unit; their copies stay.
+    /// Forgets the changes of a unit, and removes their copies.
     pub(super) fn forget(&mut self, unit: u64) -> Result<(), Failure> {
-        self.changes.retain(|change| change.unit != unit);
-        self.save()
+        let is_of_unit = |change: &mut MadeChange| change.unit == unit;
+        let ended: Vec<MadeChange> = self.changes.extract_if(.., is_of_unit).collect();
+        self.save()?;
+        remove_copies(ended);
+        Ok(())
     }
 
-    /// Removes the copies of a change that had to be made anew.
-    fn forget_copies(&self, index: usize) {
-        for change in &self.changes[index..] {
-            for copy in change.before.iter().chain([&change.after]) {
-                let _ = fs::remove_file(copy);
-            }
-        }
+    /// Ends the record of some changes, and then removes their copies.
+    fn end(&mut self, changes: Range<usize>) -> Result<(), Failure> {
+        let ended: Vec<MadeChange> = self.changes.drain(changes).collect();
+        self.save()?;
+        remove_copies(ended);
+        Ok(())
+    }
+
+    /// Returns the number of the oldest changes that are too many, in whole units. The newest unit
+    /// always stays.
+    fn surplus(&self) -> usize {
+        let least = self.changes.len().saturating_sub(CHANGES_MAX);
+        let starts_unit = |at: &usize| self.changes[*at].unit != self.changes[at - 1].unit;
+        (least.max(1)..self.changes.len()).find(starts_unit).filter(|_| least > 0).unwrap_or(0)
     }
 
     fn copy(&self, client: &str, moment: &str, text: &str) -> Result<PathBuf, Failure> {
@@ -318,6 +363,70 @@ impl Journal {
     }
 }
 
+/// Removes the copies of changes whose record has ended: they may hold secrets.
+fn remove_copies(ended: impl IntoIterator<Item = MadeChange>) {
+    for change in ended {
+        change.copies().for_each(|copy| drop(fs::remove_file(copy)));
+    }
+}
+
 pub(super) fn unreadable(file: &Path, EditFault(fault): &EditFault) -> Failure {
     Failure::input(format!("'{}' is left alone: {fault}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a record of units with this many changes each, and a copy of each file.
+    fn journal(folder: &Path, sizes: &[usize]) -> Journal {
+        let units = sizes.iter().zip(0..);
+        let units = units.flat_map(|(size, unit)| std::iter::repeat_n(unit, *size));
+        let change = |(number, unit): (usize, u64)| {
+            let after = folder.join(format!("x-{number}-after"));
+            fs::write(&after, "secret").unwrap();
+            MadeChange {
+                unit,
+                client: "x".to_owned(),
+                file: folder.join("x"),
+                target: folder.join("x"),
+                syntax: Syntax::Json,
+                section: "s".to_owned(),
+                before: None,
+                after,
+                mode: None,
+                kept: KeptSecrets::default(),
+            }
+        };
+        Journal { folder: folder.to_owned(), changes: units.enumerate().map(change).collect() }
+    }
+
+    #[test]
+    fn too_many_changes_end_in_whole_units() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |odd: usize, pairs: usize| [vec![1; odd], vec![2; pairs]].concat();
+        for (sizes, surplus) in [
+            (of(0, 100), 0),
+            (of(1, 100), 1),
+            (of(0, 101), 2),
+            ([of(0, 100), vec![1]].concat(), 2),
+            ([of(0, 100), vec![3]].concat(), 4),
+        ] {
+            assert_eq!(journal(folder.path(), &sizes).surplus(), surplus, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn copies_go_with_their_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = journal(folder.path(), &[1, 2, 1]);
+        journal.forget(1).unwrap();
+        journal.end(0..1).unwrap();
+        let mut left: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["changes.json", "x-3-after"]);
+    }
 }

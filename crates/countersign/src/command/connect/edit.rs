@@ -85,6 +85,22 @@ pub(super) fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, Edi
     }
 }
 
+/// Reads a value as it is spelled in a file. `None` if it is none, or a list or an object.
+pub(super) fn scalar(spelled: &str, syntax: Syntax) -> Option<String> {
+    let value = match syntax {
+        Syntax::Json => {
+            let root = CstRootNode::parse(spelled, &ParseOptions::default()).ok()?;
+            root.to_serde_value()?
+        }
+        Syntax::Toml => toml_value(&spelled.parse().ok()?),
+    };
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 /// Returns the text with one entry of `container` set. The same text comes back if the entry is
 /// there already.
 fn set(

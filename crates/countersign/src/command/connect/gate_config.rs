@@ -21,6 +21,9 @@ const CONTAINER: &str = "mcpServers";
 /// The members under which programs keep their servers.
 const CONTAINERS: &[&str] = &["mcpServers", "mcp_servers", "servers", "context_servers", "mcp"];
 
+/// The start of the names of secrets that somebody else chose.
+const IMPORTED: &str = "IMPORTED_";
+
 /// The source of an import, and how far it is trusted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin<'a> {
@@ -31,6 +34,17 @@ pub(super) struct Origin<'a> {
     pub(super) is_untrusted: bool,
     /// References that the user named.
     pub(super) allowed: &'a [Reference],
+}
+
+impl Origin<'_> {
+    /// Returns the name to store a secret under. Somebody else's is never one that the user may
+    /// have chosen, for a value stored already or later.
+    fn secret_name(&self, wanted: &str) -> String {
+        match self.is_untrusted {
+            true => format!("{IMPORTED}{wanted}"),
+            false => wanted.to_owned(),
+        }
+    }
 }
 
 /// Our config with what is to be added.
@@ -47,6 +61,10 @@ impl GateConfig {
         let file = file.ok_or_else(|| Failure::system("no home directory: set HOME"))?;
         let change = FileChange::of(file, None, Syntax::Json, CONTAINER)?;
         let vault = Vault::of_home(home.path());
+        // A config with faults is refused later.
+        if let Ok(read) = domain::config::parse(change.before.as_deref().unwrap_or("{}")) {
+            vault.choose_key(read.config.secrets_key);
+        }
         Ok(GateConfig { change, secrets: BTreeMap::new(), vault })
     }
 
@@ -77,14 +95,17 @@ impl GateConfig {
     fn add(&mut self, name: &str, origin: Origin<'_>, foreign: &Value) -> Result<bool, Failure> {
         let mut new = BTreeMap::new();
         let mut fault = None;
-        let mut keep = |wanted: &str, value: &str| match self.free_name(&new, wanted, value) {
-            Ok(name) => {
-                new.insert(name.clone(), value.to_owned());
-                name
-            }
-            Err(error) => {
-                fault = Some(vault_failure(error));
-                wanted.to_owned()
+        let mut keep = |wanted: &str, value: &str| {
+            let wanted = origin.secret_name(wanted);
+            match self.free_name(&new, &wanted, value) {
+                Ok(name) => {
+                    new.insert(name.clone(), value.to_owned());
+                    name
+                }
+                Err(error) => {
+                    fault = Some(vault_failure(error));
+                    wanted
+                }
             }
         };
         let server = import::server(name, foreign, &mut keep);
@@ -233,18 +254,6 @@ fn toolhive(root: &Map<String, Value>) -> Option<(String, Value)> {
     let path = if is_sse { "sse" } else { "mcp" };
     let host = text("host").unwrap_or("127.0.0.1");
     Some((name.to_owned(), json!({"url": format!("http://{host}:{port}/{path}")})))
-}
-
-/// Returns the secrets that stand in the servers of a text, to hide them where it is shown.
-pub(super) fn secrets_in(servers: &Map<String, Value>) -> Vec<String> {
-    let mut found = Vec::new();
-    for (name, entry) in servers {
-        import::server(name, entry, &mut |name, value| {
-            found.push(value.to_owned());
-            name.to_owned()
-        });
-    }
-    found
 }
 
 /// Removes secrets that were stored for a change, unless they were set anew since or the config

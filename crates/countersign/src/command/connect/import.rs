@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use domain::config::{ConfigTemplate, VISIBLE_SECRET};
+use redact::REDACTED;
 use serde_json::{Map, Value, json};
 
 use super::preview::{are_hidden, is_hidden};
@@ -20,6 +21,15 @@ pub(super) struct ImportedServer {
     pub(super) notes: Vec<String>,
     /// The reason that our config cannot have it.
     pub(super) fault: Option<String>,
+}
+
+/// The values of an entry that are not stored in the clear.
+#[derive(Debug, Default)]
+pub(super) struct HiddenValues {
+    /// The values as they are written, each with the text that is shown.
+    pub(super) shown: Vec<(String, String)>,
+    /// The secrets in them.
+    pub(super) secrets: Vec<String>,
 }
 
 /// A value that the gate would put into an entry.
@@ -100,11 +110,42 @@ const IGNORED: &[&str] = &[
     "version",
 ];
 
-/// The longest name made for a secret; a number may follow.
-const NAME_CHARS_MAX: usize = 90;
+/// Stands for the name of a secret that is only shown.
+const UNNAMED: &str = "countersign-hides-this";
+
+/// The longest name made for a secret; a prefix and a number may be added.
+const NAME_CHARS_MAX: usize = 80;
 
 /// Reads one entry. `None` if it names neither a program nor an address.
 pub(super) fn server(name: &str, foreign: &Value, keep: &mut Keeper<'_>) -> Option<ImportedServer> {
+    let mut server = read(foreign)?;
+    server.translate_variables();
+    server.find_references();
+    server.move_secrets(name, keep);
+    Some(server)
+}
+
+/// Returns the values of an entry that are not stored in the clear.
+pub(super) fn hidden(name: &str, foreign: &Value) -> HiddenValues {
+    let mut secrets = Vec::new();
+    let Some(mut server) = read(foreign) else { return HiddenValues::default() };
+    let written = server.texts();
+    server.translate_variables();
+    let before = server.texts();
+    server.move_secrets(name, &mut |_, secret| {
+        secrets.push(secret.to_owned());
+        UNNAMED.to_owned()
+    });
+    let moved = format!("${{secret:{UNNAMED}}}");
+    let shown = server.texts().into_iter().map(|text| text.replace(&moved, REDACTED));
+    let changed = written.into_iter().zip(before.into_iter().zip(shown));
+    let is_moved = |(_, (before, shown)): &(String, (String, String))| before != shown;
+    let shown = changed.filter(is_moved).map(|(written, (_, shown))| (written, shown)).collect();
+    HiddenValues { shown, secrets }
+}
+
+/// Reads one entry as it is written.
+fn read(foreign: &Value) -> Option<ImportedServer> {
     let foreign = foreign.as_object()?;
     let mut server = ImportedServer::default();
     for (key, value) in foreign {
@@ -123,9 +164,7 @@ pub(super) fn server(name: &str, foreign: &Value, keep: &mut Keeper<'_>) -> Opti
     if server.entry.get("enabled") == Some(&Value::Bool(true)) {
         server.entry.remove("enabled");
     }
-    server.translate_variables();
-    server.find_references();
-    server.move_secrets(name, keep);
+    server.spell_out();
     Some(server)
 }
 
@@ -200,6 +239,30 @@ impl ImportedServer {
         }
     }
 
+    /// Makes texts of numbers and flags where our config has texts.
+    fn spell_out(&mut self) {
+        let spell = |value: &mut Value| {
+            if value.is_number() || value.is_boolean() {
+                *value = Value::from(value.to_string());
+            }
+        };
+        for section in ["env", "headers", "args"] {
+            match self.entry.get_mut(section) {
+                Some(Value::Object(members)) => members.values_mut().for_each(spell),
+                Some(Value::Array(items)) => items.iter_mut().for_each(spell),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns all texts of the entry, always in the same order.
+    fn texts(&mut self) -> Vec<String> {
+        let mut texts = Vec::new();
+        let mut each = |text: &mut String| texts.push(text.clone());
+        self.entry.values_mut().for_each(|value| each_text(value, &mut each));
+        texts
+    }
+
     fn translate_variables(&mut self) {
         let notes = &mut self.notes;
         let mut each = |text: &mut String| *text = translate(text, notes);
@@ -222,6 +285,12 @@ impl ImportedServer {
 
     /// Moves what a person would not be shown out of variables, headers, arguments and the address.
     fn move_secrets(&mut self, server: &str, keep: &mut Keeper<'_>) {
+        let mut kept = Vec::new();
+        let keep = &mut |name: &str, value: &str| {
+            let name = keep(name, value);
+            kept.push((name.clone(), value.to_owned()));
+            name
+        };
         for section in ["env", "headers"] {
             let values = self.entry.get_mut(section).and_then(Value::as_object_mut);
             for (name, value) in values.into_iter().flatten() {
@@ -236,11 +305,26 @@ impl ImportedServer {
         if self.move_arguments(server, keep) {
             self.notes.push(VISIBLE_SECRET.to_owned());
         }
+        self.move_copies(&kept);
         for name in ["command", "cwd"] {
             let text = self.entry.get(name).and_then(Value::as_str);
             if text.is_some_and(|text| is_hidden(name, text)) {
                 self.fault = Some(format!("'{name}' seems to hold a secret: put that in 'env'"));
             }
+        }
+    }
+
+    /// Moves what stands elsewhere too and would not be recognised there.
+    fn move_copies(&mut self, kept: &[(String, String)]) {
+        let mut each = |text: &mut String| {
+            for (name, value) in kept {
+                if text == value || value.len() > REDACTED.len() && text.contains(value.as_str()) {
+                    *text = text.replace(value.as_str(), &format!("${{secret:{name}}}"));
+                }
+            }
+        };
+        for section in ["env", "headers", "args", "url"] {
+            self.entry.get_mut(section).into_iter().for_each(|value| each_text(value, &mut each));
         }
     }
 

@@ -1,14 +1,18 @@
 //! Shows a person a change: references as they are written, secrets hidden. A text that would be
 //! hidden is not stored in the clear either.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use domain::config::is_secret;
-use domain::trust::{DifferenceLine, LineChange};
+use domain::trust::{DifferenceLine, LineChange, line_difference};
 use redact::{REDACTED, Redactor};
 use serde_json::{Value, json};
 
 use super::change::FileChange;
+use super::client::Syntax;
+use super::scalar::{self, Scalar};
+use super::{edit, import};
 
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
@@ -18,55 +22,95 @@ const SCHEMES: &[&str] = &["Bearer ", "bearer ", "Basic ", "basic ", "Token ", "
 /// The kinds of references that programs write before the name.
 const KINDS: &[&str] = &["env", "secret", "input", "keyring"];
 
+/// The start of a hidden value while texts are compared; its number follows.
+const NUMBERED: &str = "[redacted#";
+
 /// The first of the characters that stand for references while a text is searched for secrets.
 const STAND_IN: u32 = 0xE000;
 
-/// Shows changes in which these values are secrets, besides those that are recognised.
+/// Shows texts of one file, and hides the values that an import would not store in the clear.
 pub(super) struct Preview {
-    values: Vec<String>,
+    syntax: Syntax,
+    /// The texts that stand for such values, by the value as the file has it.
+    shown: BTreeMap<String, String>,
+    /// The secrets in such values that are too long to be a word elsewhere.
+    secrets: Vec<String>,
+}
+
+/// Formats a change as lines with signs.
+pub(super) fn change(change: &FileChange) -> Vec<String> {
+    let before = change.before.as_deref().unwrap_or_default();
+    let narrowed = change.narrowed_from();
+    let title = narrowed.map_or(format!("--- {}", change.file.display()), |mode| {
+        format!("--- {} (mode {mode:o}, will be 600)", change.file.display())
+    });
+    let preview = Preview::new(&[before, &change.after], change.syntax, change.section);
+    preview.lines(title, before, &change.after)
 }
 
 impl Preview {
-    pub(super) fn new(secrets: impl Iterator<Item = String>) -> Preview {
-        // As they stand in a file, without the quotes.
-        let written = |value: String| {
-            let quoted = Value::from(value).to_string();
-            quoted[1..quoted.len() - 1].to_owned()
-        };
-        Preview { values: secrets.map(written).filter(|value| !value.is_empty()).collect() }
+    /// Finds the secrets among the servers in some texts of a file.
+    pub(super) fn new(texts: &[&str], syntax: Syntax, section: &str) -> Preview {
+        let mut preview = Preview { syntax, shown: BTreeMap::new(), secrets: Vec::new() };
+        let servers = texts.iter().map(|text| edit::servers(text, syntax, section));
+        for (name, entry) in servers.flat_map(Result::unwrap_or_default) {
+            let hidden = import::hidden(&name, &entry);
+            preview.shown.extend(hidden.shown);
+            preview.secrets.extend(hidden.secrets);
+        }
+        preview.secrets.retain(|secret| secret.len() > REDACTED.len());
+        preview
     }
 
-    /// Formats a change as lines with signs.
-    pub(super) fn change(&self, change: &FileChange) -> Vec<String> {
-        let narrowed = change.narrowed_from();
-        let title = narrowed.map_or(format!("--- {}", change.file.display()), |mode| {
-            format!("--- {} (mode {mode:o}, will be 600)", change.file.display())
-        });
-        self.lines(title, &change.difference())
-    }
-
-    pub(super) fn lines(&self, title: String, difference: &[DifferenceLine]) -> Vec<String> {
+    /// Formats the difference of two texts as lines with signs.
+    pub(super) fn lines(&self, title: String, before: &str, after: &str) -> Vec<String> {
         let sign = |line: &DifferenceLine| {
             let sign = match line.mark {
                 LineChange::Added => '+',
                 LineChange::Removed => '-',
                 LineChange::Same | LineChange::Skipped(_) => ' ',
             };
-            format!("{sign} {}", self.line(&line.text))
+            format!("{sign} {}", line_shown(&without_numbers(&line.text)))
         };
+        let difference = line_difference(&self.text(before), &self.text(after));
         std::iter::once(title).chain(difference.iter().map(sign)).collect()
     }
 
-    fn line(&self, text: &str) -> String {
-        let hidden = |text: String, value: &String| {
-            if value.len() > REDACTED.len() {
-                return text.replace(value.as_str(), REDACTED);
+    /// Returns a text with its secrets hidden. Different ones look different, so that a line in
+    /// which nothing else changed is not the same.
+    fn text(&self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        let mut at = 0;
+        for Scalar { place, value } in scalar::all(text, self.syntax) {
+            let number = self.shown.range(..value.clone()).count();
+            if let Some(hidden) = self.shown.get(&value) {
+                let numbered = hidden.replace(REDACTED, &format!("{NUMBERED}{number}]"));
+                shown.push_str(&self.without_copies(&text[at..place.start]));
+                shown.push_str(&Value::from(numbered).to_string());
+                at = place.end;
             }
-            // A short value is a word in other places.
-            text.replace(&format!("\"{value}\""), &format!("\"{REDACTED}\""))
-        };
-        line(&self.values.iter().fold(text.to_owned(), hidden))
+        }
+        shown + &self.without_copies(&text[at..])
     }
+
+    /// Hides secrets that stand elsewhere, such as in a remark.
+    fn without_copies(&self, text: &str) -> String {
+        let hidden = |text: String, secret: &String| text.replace(secret.as_str(), REDACTED);
+        self.secrets.iter().fold(text.to_owned(), hidden)
+    }
+}
+
+/// Takes the numbers out of hidden values.
+fn without_numbers(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(NUMBERED) {
+        shown.push_str(before);
+        shown.push_str(REDACTED);
+        rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest = rest.strip_prefix(']').unwrap_or(rest);
+    }
+    shown + rest
 }
 
 /// Reports whether a value is shown only in part, under the name of its variable, header or flag.
@@ -92,7 +136,7 @@ pub(super) fn are_hidden(command: &Value, args: &[Value]) -> Vec<bool> {
 }
 
 /// Hides the secrets in a line of a file.
-fn line(text: &str) -> String {
+fn line_shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, reference, after)) = quoted_reference(rest) {
@@ -218,7 +262,7 @@ mod tests {
             r#"bearer_token = "{env:TOKEN}""#,
             r#"    "MODE": "fast""#,
         ] {
-            assert_eq!(line(text), text);
+            assert_eq!(line_shown(text), text);
         }
         for (text, secret) in [
             (r#""GITHUB_TOKEN": "t0psecret-value", "A": "${env:A}""#, "t0psecret"),
@@ -226,15 +270,89 @@ mod tests {
             (r#""A": "${env:A}", "PASSWORD": "hunter2hunter2""#, "hunter2"),
             (r#""DB": "postgres://me:hunter2@db/${env:X}""#, "hunter2"),
         ] {
-            let shown = line(text);
+            let shown = line_shown(text);
             assert!(shown.contains(REDACTED) && !shown.contains(secret), "{shown}");
         }
     }
 
+    fn lines(syntax: Syntax, text: &str) -> String {
+        Preview::new(&[text], syntax, "s").lines(String::new(), "", text).join("\n")
+    }
+
     #[test]
-    fn known_values_are_hidden_wherever_they_stand() {
-        let preview = Preview::new(["a\"b and more".to_owned(), "pw".to_owned()].into_iter());
-        assert_eq!(preview.line(r#"  "a\"b and more","#), r#"  "[redacted]","#);
-        assert_eq!(preview.line(r#"  "pw", "pwd""#), r#"  "[redacted]", "pwd""#);
+    fn a_value_is_hidden_however_it_is_spelled() {
+        for (syntax, text, expected) in [
+            (Syntax::Json, r#"{"PASSWORD": "a\"b and more"}"#, r#"{"PASSWORD": "[redacted]"}"#),
+            (
+                Syntax::Json,
+                r#"{"PASSWORD": "hun\u0074er2", "B": "pwd"}"#,
+                r#"{"PASSWORD": "[redacted]", "B": "pwd"}"#,
+            ),
+            (Syntax::Json, r#"{"PASSWORD": "hunter\u200b2"}"#, r#"{"PASSWORD": "[redacted]"}"#),
+            (Syntax::Json, "{\"PASSWORD\": \"hunter\u{200b}2\"}", r#"{"PASSWORD": "[redacted]"}"#),
+            (
+                Syntax::Json,
+                r#"{"PIN": 12345678, "SIZE": 8}"#,
+                r#"{"PIN": "[redacted]", "SIZE": 8}"#,
+            ),
+            (Syntax::Toml, r"{ PASSWORD = 'hunter\2' }", r#"{ PASSWORD = "[redacted]" }"#),
+            (Syntax::Toml, r#"{ PASSWORD = "hunter\\2" }"#, r#"{ PASSWORD = "[redacted]" }"#),
+            (
+                Syntax::Toml,
+                "{ PASSWORD = \"\"\"hunter\n2\"\"\" }",
+                r#"{ PASSWORD = "[redacted]" }"#,
+            ),
+        ] {
+            let entry = |env: &str| match syntax {
+                Syntax::Json => format!(r#"{{"s": {{"x": {{"command": "x", "env": {env}}}}}}}"#),
+                Syntax::Toml => format!("[s.x]\ncommand = \"x\" # it's\nenv = {env}"),
+            };
+            let shown = lines(syntax, &entry(text));
+            assert!(shown.ends_with(entry(expected).lines().last().unwrap()), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_changed_is_a_difference() {
+        let text = |secret: &str| {
+            format!(r#"{{"s": {{"x": {{"command": "x", "env": {{"PASSWORD": "{secret}"}}}}}}}}"#)
+        };
+        let (before, after) = (text("hunter2"), text("hunter3"));
+        let preview = Preview::new(&[&before, &after], Syntax::Json, "s");
+        let shown = preview.lines(String::new(), &before, &after);
+        assert_eq!((&shown[1][..1], &shown[2][..1]), ("-", "+"), "{shown:?}");
+        assert_eq!(shown[1][1..], shown[2][1..]);
+        assert!(shown[1].contains("\"[redacted]\""), "{shown:?}");
+    }
+
+    #[test]
+    fn secrets_of_86_families_are_shown_if_and_only_if_they_are_stored_in_the_clear() {
+        let planted = testkit::planted::planted();
+        let (mut clear, mut hidden) = (0, 0);
+        for testkit::planted::Planted { written, core } in &planted {
+            for entry in [
+                json!({"command": "x", "args": [written]}),
+                json!({"command": "x", "args": ["--value", written, "--then"]}),
+                json!({"command": "x", "env": {"VALUE": written, "API_KEY": written}}),
+                json!({"url": "https://x/mcp", "headers": {"X-Value": written}}),
+                json!({"url": format!("https://x/mcp?value={written}")}),
+            ] {
+                let keep = &mut |name: &str, _: &str| name.to_owned();
+                let server = import::server("x", &entry, keep).expect("a server");
+                let ours = format!("{:#}", json!({"s": {"x": server.entry}}));
+                let theirs = format!("{:#}", json!({"s": {"x": entry}}));
+                let is_clear = ours.contains(core.as_str());
+                for (whose, text) in [("ours", &ours), ("theirs", &theirs)] {
+                    let shown = lines(Syntax::Json, text);
+                    assert_eq!(
+                        shown.contains(core.as_str()),
+                        is_clear,
+                        "{whose}: {entry}: {shown}"
+                    );
+                }
+                if is_clear { clear += 1 } else { hidden += 1 }
+            }
+        }
+        assert!(hidden > 4 * clear, "{hidden} hidden, {clear} clear");
     }
 }

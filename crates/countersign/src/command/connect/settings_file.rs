@@ -155,7 +155,7 @@ impl SettingsFile {
         moment::reached(&self.path);
         let placed = match present {
             None => move_to_free(&beside, &self.path),
-            Some(present) if text_of(&self.path)?.as_ref() != Some(&present.text) => {
+            Some(present) if !has_text(&self.path, &present.text) => {
                 let _ = fs::remove_file(&beside);
                 return Ok(());
             }
@@ -183,14 +183,14 @@ impl SettingsFile {
     fn settle(&self, beside: &Path, old: &str, new: &str) -> Result<(), Failure> {
         let fail = |error: Errno| failed("write", &self.path, &error.into());
         moment::reached(&self.path);
-        if is_settled(beside, old)? {
+        if is_settled(beside, old) {
             let _ = fs::remove_file(beside);
             sync_folder(&self.path);
             return Ok(());
         }
         exchange(beside, &self.path).map_err(|error| self.kept(beside, &error.to_string()))?;
         moment::reached(&self.path);
-        if is_settled(beside, new)? {
+        if is_settled(beside, new) {
             let _ = fs::remove_file(beside);
             return Ok(());
         }
@@ -203,13 +203,14 @@ impl SettingsFile {
     fn take_away(&self, present: Option<&Present>) -> Result<(), Failure> {
         let Some(present) = present else { return Ok(()) };
         let beside = self.write_beside(Some(present), "", PRIVATE)?;
+        moment::reached(&self.path);
         let taken = fs::rename(&self.path, &beside);
         if let Err(error) = taken {
             let _ = fs::remove_file(&beside);
             let is_gone = error.kind() == ErrorKind::NotFound;
             return if is_gone { Ok(()) } else { Err(failed("remove", &self.path, &error)) };
         }
-        if is_settled(&beside, &present.text)? {
+        if is_settled(&beside, &present.text) {
             let _ = fs::remove_file(&beside);
             sync_folder(&self.path);
             return Ok(());
@@ -321,9 +322,13 @@ fn beside_parent(path: &Path) -> PathBuf {
 }
 
 /// Reports whether a file that was taken out has this text for good: nobody is writing to it.
-fn is_settled(path: &Path, text: &str) -> Result<bool, Failure> {
-    let is_same = || Ok(text_of(path)?.as_deref() == Some(text));
-    Ok(is_same()? && !writers::has_any(path) && is_same()?)
+fn is_settled(path: &Path, text: &str) -> bool {
+    has_text(path, text) && !writers::has_any(path) && has_text(path, text)
+}
+
+/// Reports whether a file can be read and has this text.
+fn has_text(path: &Path, text: &str) -> bool {
+    text_of(path).is_ok_and(|found| found.as_deref() == Some(text))
 }
 
 fn exchange(one: &Path, other: &Path) -> rustix::io::Result<()> {
@@ -331,7 +336,7 @@ fn exchange(one: &Path, other: &Path) -> rustix::io::Result<()> {
 }
 
 /// Moves a file to a name that no file has.
-fn move_to_free(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(in crate::command) fn move_to_free(from: &Path, to: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(error) if is_unsupported(error) => {
             fs::hard_link(from, to).and_then(|()| fs::remove_file(from))

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use domain::trust::line_difference;
-
 use super::change::{ChangedTexts, Journal, MadeChange};
 use super::client::{Client, ENTRY};
 use super::preview::Preview;
 use super::settings_file::{Access, SettingsFile};
-use super::{ConnectedClient, edit, gate_config, token};
+use super::{ConnectedClient, gate_config, token};
 use crate::cli::{Connect, Locations};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -135,16 +133,11 @@ impl Reverting<'_> {
             entry.reason = reason.map(str::to_owned);
         }
         if self.fault.is_some() {
-            let servers = |text: &str| {
-                edit::servers(text, self.change.syntax, &self.change.section).unwrap_or_default()
-            };
             let now = self.now.as_deref().unwrap_or_default();
-            let texts = [Some(now), Some(&*self.texts.after), self.texts.before.as_deref()];
-            let secrets = texts.into_iter().flatten().map(servers);
-            let secrets = secrets.flat_map(|servers| gate_config::secrets_in(&servers));
+            let texts = [now, &self.texts.after, self.texts.before.as_deref().unwrap_or_default()];
+            let preview = Preview::new(&texts, self.change.syntax, &self.change.section);
             let title = format!("--- {}", self.change.file.display());
-            let difference = line_difference(&self.texts.after, now);
-            entry.difference.extend(Preview::new(secrets).lines(title, &difference));
+            entry.difference.extend(preview.lines(title, &self.texts.after, now));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use testkit::client::PATIENCE;
 use testkit::program::{program, stderr, stdout};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 const CONFIG: &str = "xdg-config/countersign/config.json";
@@ -76,6 +77,40 @@ async fn servers_of_a_folder_wait_for_approval_and_get_nothing_unnamed() {
     run(dir, &["upstream", "approve", "evil", "--yes"]).await;
     run(dir, &["upstream", "list"]).await;
     assert!(dir.join("started").exists());
+}
+
+#[tokio::test]
+async fn a_folder_s_secrets_never_get_a_name_of_the_user_s() {
+    let dir = hostile("127.0.0.1:1");
+    let dir = dir.path();
+    let own =
+        r#"{"mcpServers": {"mine": {"command": "x", "env": {"K": "${secret:OPENAI_API_KEY}"}}}}"#;
+    fs::create_dir_all(dir.join(CONFIG).parent().unwrap()).unwrap();
+    fs::write(dir.join(CONFIG), own).unwrap();
+    let theirs = json!({"command": "evil", "env": {"OPENAI_API_KEY": "wednesday-lunch"}});
+    let settings = json!({"mcpServers": {"OPENAI": theirs}});
+    fs::write(dir.join("project/.mcp.json"), settings.to_string()).unwrap();
+    let import = ["connect", "claude", "--scope", "project", "--import", "--yes"];
+    let names = async || {
+        let listed = stdout(&run(dir, &["secret", "list", "-o", "json"]).await);
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let names = listed["secrets"].as_array().unwrap().iter();
+        names.map(|secret| secret["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(run(dir, &import).await.status.success());
+    assert_eq!(names().await, ["IMPORTED_OPENAI_API_KEY"], "mine stays unset");
+    run(dir, &["connect", "--undo"]).await;
+
+    // Not even the same value is shared: the user may change it later.
+    let mut child = program(dir);
+    child.args(["secret", "set", "OPENAI_API_KEY"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"wednesday-lunch").await.unwrap();
+    assert!(child.wait().await.unwrap().success());
+    assert!(run(dir, &import).await.status.success());
+    assert_eq!(names().await, ["IMPORTED_OPENAI_API_KEY", "OPENAI_API_KEY"]);
+    let stored = &config(dir)["mcpServers"]["OPENAI"]["env"]["OPENAI_API_KEY"];
+    assert_eq!(stored, "${secret:IMPORTED_OPENAI_API_KEY}");
 }
 
 #[tokio::test]

@@ -114,6 +114,33 @@ fn two_hundred_edits_in_between_are_all_kept() {
 }
 
 #[test]
+fn an_edit_in_between_that_cannot_be_read_stays_in_place() {
+    in_folder(|folder| {
+        let path = folder.join("settings.json");
+        let removed: &mut Edit<'_> = &mut |_| Ok(None);
+        for (edit, moments) in [(&mut ours as &mut Edit<'_>, 3), (removed, 1)] {
+            for at in 0..moments {
+                fs::write(&path, "theirs\n").unwrap();
+                let mut moments = 0;
+                moment::each(move |path| {
+                    if moments == at {
+                        let new = path.with_extension("theirs");
+                        fs::write(&new, b"\xff").unwrap();
+                        fs::rename(new, path).unwrap();
+                    }
+                    moments += 1;
+                });
+                let written = SettingsFile::at(&path, None).unwrap().replace(Access::Kept, edit);
+                assert!(written.unwrap_err().message().contains("is not UTF-8"), "{at}");
+                assert_eq!(fs::read(&path).unwrap(), b"\xff", "{at}");
+                assert_eq!(names(folder), ["settings.json"], "{at}: nothing is left beside it");
+            }
+        }
+        moment::each(|_| {});
+    });
+}
+
+#[test]
 fn a_file_that_another_program_has_open_waits_until_it_is_written() {
     in_folder(|folder| {
         let path = folder.join("settings.json");
