@@ -1,5 +1,5 @@
-//! Streams a response of any length to stdout or into a file. The file is written under a temporary
-//! name and renamed at the end, so a file with the final name is complete.
+//! Streams a response of any length to stdout or into a new file. The file is written under a
+//! temporary name and renamed at the end, so a file with the final name is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use axum::body::Body;
 use http_body_util::BodyExt;
 
+use crate::command::connect::move_to_free;
 use crate::control::{Control, lost};
 use crate::exit::Failure;
 use crate::output::progress::while_waiting;
@@ -50,14 +51,14 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn create(place: &Path) -> Result<Output, Failure> {
-        let beside = (!is_special(place)).then(|| with_ending(place, ".partial"));
+        let ending = format!(".partial-{}", std::process::id());
+        let beside = (!is_special(place)).then(|| with_ending(place, &ending));
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600);
         let file = match &beside {
             None => options.open(place),
             Some(path) => {
-                // An earlier attempt or another program may have left a file there.
-                let _ = std::fs::remove_file(path);
+                refuse_existing(place)?;
                 options.create_new(true).open(path)
             }
         };
@@ -72,7 +73,7 @@ impl Output {
 
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let Some(beside) = self.beside.take() else { return Ok(()) };
-        let moved = self.file.sync_all().and_then(|()| std::fs::rename(&beside, &self.place));
+        let moved = self.file.sync_all().and_then(|()| move_to_free(&beside, &self.place));
         moved.map_err(|error| {
             let _ = std::fs::remove_file(&beside);
             unwritten(&self.place, &error)
@@ -85,6 +86,16 @@ impl Drop for Output {
         if let Some(beside) = &self.beside {
             let _ = std::fs::remove_file(beside);
         }
+    }
+}
+
+/// Refuses a place that has a file already: nobody's file is overwritten.
+pub(super) fn refuse_existing(place: &Path) -> Result<(), Failure> {
+    match place.symlink_metadata() {
+        Ok(_) if !is_special(place) => {
+            Err(Failure::input(format!("'{}' exists: name another file", place.display())))
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -115,19 +126,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_export_replaces_its_file_only_when_complete() {
+    fn an_export_appears_once_it_is_complete_and_replaces_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("a.jsonl");
-        std::fs::write(&place, "before").unwrap();
-        let mut output = Output::create(&place).unwrap();
-        output.write(b"new").unwrap();
-        drop(output);
-        assert_eq!(std::fs::read_to_string(&place).unwrap(), "before");
+        let exists = |failure: Failure| failure.message().contains("exists");
+        drop(Output::create(&place).unwrap());
+        assert!(!place.exists());
         let mut output = Output::create(&place).unwrap();
         output.write(b"new").unwrap();
         output.finish().unwrap();
+        assert!(Output::create(&place).is_err_and(exists));
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "new");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        // A file that comes meanwhile stays too, and so does another one beside it.
+        let (place, partial) = (dir.path().join("b"), dir.path().join("b.partial"));
+        std::fs::write(&partial, "theirs").unwrap();
+        let output = Output::create(&place).unwrap();
+        std::fs::write(&place, "theirs").unwrap();
+        assert!(output.finish().is_err_and(exists));
+        for file in [&place, &partial] {
+            assert_eq!(std::fs::read_to_string(file).unwrap(), "theirs");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 
     #[test]
