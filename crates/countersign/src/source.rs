@@ -53,6 +53,13 @@ pub(crate) enum Standing {
     Wrong(String),
 }
 
+impl Folder {
+    /// Reports whether the file can only restrict.
+    pub(crate) fn is_untrusted(&self) -> bool {
+        matches!(self.standing, Standing::Untrusted)
+    }
+}
+
 impl Standing {
     pub(crate) fn words(&self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
-use domain::config::{ServerOrigin, is_withheld};
+use domain::config::is_withheld;
 use domain::policy::ServerRules;
 use gateway::front::wrap::{self, WrapEnd, WrappedServer};
 use gateway::place::ServerPlace;
@@ -26,7 +26,7 @@ use crate::folders;
 use crate::home::Home;
 use crate::logging;
 use crate::serve::StopSignal;
-use crate::source;
+use crate::source::{self, Folder, Source};
 use crate::telemetry::Telemetry;
 
 /// The base of a shell's exit code for a command that a signal ended; the signal's number is added.
@@ -38,11 +38,13 @@ const EXIT_WAIT: Duration = CHILD_GRACE.saturating_mul(3);
 
 pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
-    let source = source::load(place)?;
+    let own = source::own(place)?;
+    let is_own = own.config.server(&args.name).is_some();
+    let source = own.with_folder(place);
     source.tell_notes();
     let home = Home::of(place)?;
     home.prepare()?;
-    let rules = rules(&source.config, &args.name)?;
+    let rules = rules(&source, &args.name, is_own)?;
     let store = Store::open(home.path(), &source.config.ledger).map_err(Failure::store)?;
     let telemetry = Telemetry::start(&source.config.telemetry);
     let gateway =
@@ -71,12 +73,12 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
 }
 
 /// Returns the rules of the configured server of this name, which apply here as well.
-fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>, Failure> {
-    let configured = config.servers.iter().find(|server| server.name == name);
+fn rules(source: &Source, name: &str, is_own: bool) -> Result<Arc<ServerRules>, Failure> {
+    let configured = source.config.server(name);
     let rules = configured.map(|server| ServerSpec::configured(server, None).rules);
     let mut rules = rules.unwrap_or_default();
-    // A server from a file in the folder is a different one: only its lists count.
-    if configured.is_some_and(|server| server.origin == ServerOrigin::Found) {
+    // A server from an untrusted file in the folder is a different one: only its lists count.
+    if !is_own && source.folder.as_ref().is_some_and(Folder::is_untrusted) {
         (rules.quarantined, rules.disabled) = (false, false);
     }
     if rules.disabled || rules.quarantined {

@@ -394,6 +394,17 @@ async fn a_wrapped_server_is_narrowed_and_not_stopped() {
     assert_eq!(names, ["two"]);
 }
 
+#[tokio::test]
+async fn a_wrapped_server_that_the_user_disabled_stays_so_whoever_defined_it() {
+    let entry = json!({"command": "other", "untrusted": true, "enabled": false});
+    let place = Place::new(&json!({"mcpServers": {"w": entry}}));
+    for found in ["{}", r#"{"mcpServers": {"w": {"disabled_tools": ["one"]}}}"#] {
+        place.find(found);
+        let output = place.run(&["wrap", "--name", "w", "--", "true"]).await;
+        assert!(stderr(&output).contains("TOOL_BLOCKED"), "{}", stderr(&output));
+    }
+}
+
 async fn code(client: &Client, tool: &str) -> (String, String) {
     let args =
         json!({"name": tool, "args": {"flavour": "vanilla"}, "intent_operation_type": "write"});
