@@ -133,7 +133,7 @@ pub(crate) async fn verify(
 /// Verifies every chain, with the verdict of `countersign receipt verify`.
 pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<LedgerReport>, Refused> {
     let outcome = audited(&admin, None, AuditDetail::Chains).await?;
-    Ok(Json(LedgerReport::new(outcome.reports)))
+    Ok(Json(LedgerReport::new(outcome)))
 }
 
 /// Audits once more if a broken chain may only be waiting for its signatures.
@@ -175,6 +175,7 @@ fn check(
     let anchored = store.check_anchor()?;
     store.read().audit(&mut audit, LedgerPlace::Home(store.home()), || ())?;
     anchored.faults.into_iter().for_each(|fault| audit.fault_of_ledger(fault));
+    anchored.notes.into_iter().for_each(|words| audit.note(format!("note: {words}")));
     if let Some(id) = only.filter(|id| audit.is_empty() && audit.is_named(id)) {
         // The chain is missing. A receipt in another chain may say that it expired.
         let mut outcome = check(store, None, AuditDetail::Chains)?;

@@ -200,8 +200,9 @@ impl Audit {
         Some(members)
     }
 
-    /// Requires the receipt of a checkpoint that was kept elsewhere, and all that it names.
-    pub fn require(&mut self, kept_in: &str, raw: &str) {
+    /// Requires the receipt of a checkpoint that was kept elsewhere, and all the heads that it names.
+    /// Returns the number of decisions that it names.
+    pub fn require(&mut self, kept_in: &str, raw: &str) -> Option<u64> {
         let read = SignedReceipt::read(raw).and_then(|(signed, members)| {
             // Rotations may lead to its key later, when all receipts have been read.
             if let Some(key) = signed.key_among(&self.trusted) {
@@ -213,7 +214,8 @@ impl Audit {
         let (signed, checkpoint) = match read {
             Ok(read) => read,
             Err(error) => {
-                return self.others.push(format!("{kept_in} is not a checkpoint: {error}"));
+                self.others.push(format!("{kept_in} is not a checkpoint: {error}"));
+                return None;
             }
         };
         let link = &signed.link;
@@ -223,6 +225,7 @@ impl Audit {
         for head in checkpoint.heads.into_iter().chain([own]) {
             self.claims.push(ChainClaim { witness: witness.clone(), head });
         }
+        Some(checkpoint.decisions)
     }
 
     /// Requires a checkpoint with this digest, of this many chains if that is known.

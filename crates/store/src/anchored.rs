@@ -19,6 +19,7 @@ use crate::doubts::{self, KEYS};
 use crate::error::StoreError;
 use crate::keys;
 use crate::limits::{ANCHOR_LINES_MAX, ANCHOR_TAIL_BYTES};
+use crate::read::LedgerPlace;
 use crate::state::decisions;
 
 /// The setting with the hash of the last line whose losses a person has accepted.
@@ -89,6 +90,12 @@ pub(crate) fn compare(
     };
     let (path, mut check) = (home.join(path), AnchorCheck::default());
     let shown = format!("the anchor '{}'", path.display());
+    if is_within(&path, home) {
+        check.notes.push(format!(
+            "{shown} lies in the home, so that an earlier copy of the home has an earlier anchor \
+             too: keep it elsewhere"
+        ));
+    }
     // Read before the tables: what it names is in them by then.
     let lines = match last_lines(&path) {
         Ok(lines) => lines,
@@ -104,6 +111,13 @@ pub(crate) fn compare(
     };
     let state = AnchoredState::of(not_accepted(db, &lines)?, &keys::all_public(&home.join(KEYS)));
     check.compared = state.checkpoints;
+    let was_accepted = settings::get(db, ACCEPTED)?.is_some();
+    if check.compared == 0 && !was_accepted && schema::has_rows(db, "checkpoints")? {
+        check.notes.push(format!(
+            "{shown} has no checkpoint of this home, so that it would not show if the home had been \
+             replaced by an earlier copy"
+        ));
+    }
     if state.foreign > 0 {
         check.faults.push(format!(
             "{shown} has checkpoints that no key of this home signed: they are of later keys, or of \
@@ -128,6 +142,26 @@ pub(crate) fn compare(
         ));
     }
     Ok(check)
+}
+
+/// Returns the number of decisions that a ledger has; `None` if this program cannot read its tables.
+pub fn decisions(file: &Path, place: LedgerPlace<'_>) -> Result<Option<u64>, StoreError> {
+    let db = ReadOnlyFile::at(file)?.connect()?;
+    if !schema::is_current(&db)? {
+        return Ok(None);
+    }
+    let number = match place {
+        LedgerPlace::Home(home) => decisions::newest_number(&db, home)?,
+        LedgerPlace::Copy => decisions::number(&db)?,
+    };
+    Ok(u64::try_from(number).ok())
+}
+
+/// Reports whether a path leads into a folder, links resolved as far as they exist.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    let resolved = path.ancestors().find_map(|part| part.canonicalize().ok());
+    let folder = folder.canonicalize();
+    resolved.zip(folder.ok()).is_some_and(|(path, folder)| path.starts_with(folder))
 }
 
 /// Lets the checkpoints that are in the anchor now count as lost, on a person's order.

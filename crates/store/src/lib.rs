@@ -297,6 +297,7 @@ impl Store {
         }
         let key = rotated.await.unwrap_or(Err(StoreError::Closed))?;
         *self.inner.key.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = key.clone();
+        self.anchor_soon();
         Ok(key)
     }
 
@@ -307,6 +308,14 @@ impl Store {
             return Err(StoreError::Closed);
         }
         issued.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Has a checkpoint issued for the anchor, if there is one, without waiting for it: a decision is
+    /// then known outside the home before the minute is over.
+    pub fn anchor_soon(&self) {
+        if self.inner.anchor.is_some() {
+            let _ = self.inner.inbox.send(Message::Checkpoint(oneshot::channel().0));
+        }
     }
 
     /// Ends the chain; nothing can be appended afterwards.

@@ -20,6 +20,7 @@ use crate::error::StoreError;
 use crate::keys::{self, Keys};
 use crate::state::{decisions, keeping};
 use crate::survey;
+use crate::vault::{Space, Vault};
 use crate::write::adoption::Adoption;
 use crate::write::chain::OpenChain;
 use crate::write::checkpoint_file::CHECKPOINT_FILE;
@@ -27,6 +28,9 @@ use crate::write::filing::{Clerk, Consequence};
 use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
 use crate::write::{compose, repair};
+
+/// The files of a home that hold a token: the admin key, and the default token of agents.
+const TOKEN_FILES: [&str; 2] = ["api-key", "agent-token"];
 
 /// Repairs the ledger of a home, and returns each step in words; none if the ledger is sound. What its
 /// anchor names and the home lacks counts as lost from here on.
@@ -63,6 +67,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
     if !anchored.faults.is_empty() {
         let older = |fault: &String| format!("the home is older than its anchor: {fault}");
         done.extend(anchored.faults.iter().map(older));
+        done.extend(revived(home)?);
         anchored::accept(&db, home, anchor)?;
     }
     if let Some(number) = anchored.decisions {
@@ -118,6 +123,31 @@ fn database(home: &Path, done: &mut Vec<String>) -> Result<(Connection, bool), S
         done.extend(rebuild::from_damaged(&db, aside)?);
     }
     Ok((db, is_absent || aside.is_some()))
+}
+
+/// Sets aside the tokens in files of a home that is older than its anchor, and names what else may
+/// have been withdrawn since.
+fn revived(home: &Path) -> Result<Vec<String>, StoreError> {
+    let mut done = Vec::new();
+    for name in TOKEN_FILES.iter().filter(|name| home.join(name).exists()) {
+        done.push(format!("{}: a new one is made at the next start", set_aside(home, name)?));
+    }
+    let vault = Vault::of_home(home);
+    for (space, what) in [(Space::Secret, "secrets"), (Space::Grant, "sign-ins to servers")] {
+        match vault.names(space) {
+            Ok(names) if names.is_empty() => {}
+            Ok(names) => {
+                let names: Vec<String> = names.into_iter().map(|entry| entry.name).collect();
+                done.push(format!(
+                    "these {what} are as old as the home, and may have been replaced or withdrawn \
+                     since: {}",
+                    names.join(", ")
+                ));
+            }
+            Err(error) => done.push(format!("the {what} of the home cannot be listed: {error}")),
+        }
+    }
+    Ok(done)
 }
 
 /// Opens the key that signed last. If its secret half is gone, takes another or makes one.

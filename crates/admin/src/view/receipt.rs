@@ -132,6 +132,8 @@ pub struct LedgerReport {
     pub valid: bool,
     pub receipts: u64,
     pub chains: Vec<ChainReport>,
+    /// Matters that could not be checked.
+    pub notes: Vec<String>,
 }
 
 /// A checkpoint: the state of all chains, to be kept elsewhere.
@@ -276,11 +278,12 @@ impl From<ReceiptCheck> for ReceiptVerdict {
 }
 
 impl LedgerReport {
-    pub fn new(reports: Vec<Report>) -> LedgerReport {
+    pub fn new(outcome: AuditOutcome) -> LedgerReport {
         LedgerReport {
-            valid: reports.iter().all(|report| report.valid),
-            receipts: reports.iter().map(|report| report.length).sum(),
-            chains: reports.into_iter().map(ChainReport::from).collect(),
+            valid: outcome.is_valid(),
+            receipts: outcome.reports.iter().map(|report| report.length).sum(),
+            chains: outcome.reports.into_iter().map(ChainReport::from).collect(),
+            notes: outcome.notes,
         }
     }
 }

@@ -327,8 +327,10 @@ fn check_anchor(home: &Path, anchor: Option<&AnchorConfig>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = check.faults.into_iter().map(fault).collect();
     findings.extend(check.notes.into_iter().map(warning));
     if findings.is_empty() {
-        let count = check.compared;
-        let words = format!("the ledger has what its last {count} checkpoints name");
+        let words = match check.compared {
+            0 => "no checkpoint of this home is to be compared yet".to_owned(),
+            count => format!("the ledger has what its last {count} checkpoints name"),
+        };
         findings.push(Finding::ok("anchor", words));
     }
     findings

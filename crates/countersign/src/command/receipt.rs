@@ -47,6 +47,8 @@ pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure>
         Receipt::Export { chain, output, ledger } => {
             let path = with_query("/api/v1/receipts/export", &[("chain", chain.clone())]);
             let file = output.map(|output| file_of(&output, chain.as_deref()));
+            let keys = file.as_ref().map(|file| with_ending(file, KEYS_ENDING));
+            keys.as_deref().map_or(Ok(()), export::refuse_existing)?;
             let control = Control::to_read(place, ledger.db.as_deref()).await?;
             export::to(&control, &path, file.as_deref()).await?;
             // Written last, so that a key created meanwhile is included.

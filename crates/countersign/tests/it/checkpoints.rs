@@ -156,6 +156,14 @@ async fn an_anchor_that_fails_is_shown_and_delays_no_call() {
 }
 
 #[tokio::test]
+async fn an_anchor_in_the_home_is_noted_where_chains_are_verified() {
+    let gate = gate(json!({"anchor": "anchored.jsonl"})).await;
+    let (_, verdict) = gate.rest(Method::GET, "/api/v1/chains/verify", None).await;
+    assert_eq!(verdict["valid"], true, "{verdict}");
+    assert!(verdict["notes"][0].as_str().unwrap().contains("lies in the home"), "{verdict}");
+}
+
+#[tokio::test]
 async fn a_checkpoint_is_issued_on_request_before_any_call() {
     let gate = gate(json!({})).await;
     let (status, head) = gate.rest(Method::POST, "/api/v1/checkpoints", None).await;

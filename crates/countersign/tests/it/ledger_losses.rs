@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testkit::gate::Gate;
 use testkit::program::{run, stderr, stdout};
 use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
 use crate::ledger::{count, health, record, whole_chains};
 
@@ -223,6 +224,40 @@ async fn an_earlier_copy_of_the_home_shows_at_the_start_in_verify_and_in_doctor(
     assert!(!listed.contains("\"agent\""), "{listed}");
     assert_eq!(gate.end().await, Some(0));
     assert_eq!(verify().await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_decision_is_known_to_the_anchor_before_the_minute_is_over() {
+    let servers = |dir: &Path| json!({"s": scripted(dir, "s", &tools(dir))});
+    let mut gate = Gate::start(servers, json!({"ledger": {"anchor": "../heads.jsonl"}})).await;
+    let dir = gate.dir.path().to_owned();
+    let anchored = dir.join("heads.jsonl");
+    let token = ["token", "create", "agent", "--operations", "read"];
+    assert!(run(&dir, token).await.status.success());
+    assert_eq!(gate.end().await, Some(0));
+    let mut copying = std::process::Command::new("cp");
+    let copied = copying.arg("-a").args([gate.home(), dir.join("earlier")]).status().unwrap();
+    assert!(copied.success());
+    gate.restart().await;
+    let before = std::fs::read_to_string(&anchored).unwrap();
+    assert!(run(&dir, ["token", "revoke", "agent"]).await.status.success());
+    eventually(|| async {
+        let now = std::fs::read_to_string(&anchored).unwrap();
+        (now.len() > before.len() && now.ends_with('\n')).then_some(())
+    })
+    .await;
+    gate.kill().await;
+    let newest = std::fs::read_to_string(&anchored).unwrap();
+    std::fs::rename(gate.home(), dir.join("later")).unwrap();
+    std::fs::rename(dir.join("earlier"), gate.home()).unwrap();
+    let refused = serve(&gate).await;
+    assert!(stderr(&refused).contains("is older than its anchor"), "{}", stderr(&refused));
+    // Of the command line too, with the newest line of the anchor.
+    let head = newest.lines().last().unwrap();
+    let verified = run(&dir, ["receipt", "verify", "--head", head]).await;
+    assert_eq!(verified.status.code(), Some(1), "{}", stderr(&verified));
+    let words = "decisions at the checkpoint of --head, and the ledger has";
+    assert!(stdout(&verified).contains(words), "{}", stdout(&verified));
 }
 
 #[tokio::test]

@@ -133,6 +133,7 @@ impl Gateway {
     ) -> Result<T, Refusal> {
         let decided = self.with_store(move |store| change(store.state())).await;
         let decided = decided.map_err(|error| unavailable(&error))?;
+        self.shared.store.anchor_soon();
         self.refresh().await;
         Ok(decided)
     }

@@ -354,7 +354,9 @@ impl Reader {
         kept: std::io::Result<Option<String>>,
     ) -> Result<(), StoreError> {
         match kept {
-            Ok(Some(text)) => audit.require(CHECKPOINT_FILE, &text),
+            Ok(Some(text)) => {
+                audit.require(CHECKPOINT_FILE, &text);
+            }
             Ok(None) => {
                 let sql = "SELECT EXISTS (SELECT 1 FROM checkpoints)";
                 let has_some = self.pool.ask(|db| {

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use domain::Code;
-use domain::config::{AnchorConfig, Ledger};
+use domain::config::{AnchorConfig, Ledger, SecretsKey};
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use store::anchored::{self, AnchorCheck};
 use store::state::TokenRecord;
 use store::survey::Survey;
+use store::vault::{Secret, Space, Vault};
 use store::{FILE, Store, StoreError};
 
 use super::support::{Home, call, rules};
@@ -107,9 +108,16 @@ async fn an_earlier_copy_of_the_whole_home_is_not_used() {
     let survey = Survey::of(earlier.path(), Some(&anchored.anchor()));
     assert_eq!(survey.faults, check.faults);
     // A repair accepts the loss, signs what it was, and lets no old token in.
+    let token_files = ["api-key", "agent-token"].map(|name| earlier.path().join(name));
+    token_files.iter().for_each(|file| fs::write(file, "old").unwrap());
+    let vault = Vault::of_home(earlier.path());
+    vault.choose_key(SecretsKey::File);
+    vault.set(Space::Secret, "GITHUB_TOKEN", &Secret::new("old".to_owned())).unwrap();
     let done = store::repair::repair(earlier.path(), Some(&anchored.anchor())).unwrap();
     assert!(done.iter().any(|words| words.contains("older than its anchor")), "{done:?}");
     assert_eq!(tokens(earlier.path()), 0);
+    assert!(!token_files.iter().any(|file| file.exists()), "{done:?}");
+    assert!(done.iter().any(|words| words.ends_with("since: GITHUB_TOKEN")), "{done:?}");
     for _ in 0..2 {
         let store = Store::open(earlier.path(), &anchored.rules()).unwrap();
         call(&store, Class::Write).await.unwrap();
@@ -194,6 +202,15 @@ async fn an_anchor_that_is_absent_is_noted_and_stops_nothing() {
     let notices = second.ledger().notices;
     assert!(notices[0].contains("cannot be read"), "{notices:?}");
     second.close().await.unwrap();
+    // One that could not show a rollback is no sound one.
+    let checked = |anchor| anchored::check(anchored.home.path(), Some(&anchor)).unwrap();
+    fs::write(anchored.file(), "").unwrap();
+    let check = checked(anchored.anchor());
+    assert!(check.notes[0].contains("has no checkpoint of this home"), "{check:?}");
+    let inside = AnchorConfig::File("anchored.jsonl".to_owned());
+    fs::write(anchored.home.path().join("anchored.jsonl"), "").unwrap();
+    let check = checked(inside);
+    assert!(check.notes[0].contains("lies in the home"), "{check:?}");
     let command = AnchorConfig::Command(vec!["cat".to_owned()]);
     let check = anchored::check(anchored.home.path(), Some(&command)).unwrap();
     assert!(check.notes[0].contains("receipt verify --head"), "{check:?}");

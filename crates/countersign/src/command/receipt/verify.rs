@@ -35,7 +35,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> {
     let (format, is_verbose) = (args.output, args.verbose);
-    let Verified { reports, overview, known } = match (&args.file, &args.db) {
+    let Verified { outcome, overview, known } = match (&args.file, &args.db) {
         (Some(file), _) => {
             let file = file.clone();
             off_thread(move || of_export(&args, &file)).await?
@@ -47,9 +47,9 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
         }
         (None, None) => of_home(place, args).await?,
     };
-    let broken = broken(&reports);
+    let broken = broken(&outcome.reports);
     let report =
-        VerifyReport { ledger: LedgerReport::new(reports), overview: overview.facts(&known) };
+        VerifyReport { ledger: LedgerReport::new(outcome), overview: overview.facts(&known) };
     output::print(format, &report, |report| {
         summary(&report.ledger, &overview, &known, is_verbose)
     })?;
@@ -70,7 +70,7 @@ struct VerifyReport {
 
 /// The verdicts, and the facts for the summary.
 struct Verified {
-    reports: Vec<Report>,
+    outcome: AuditOutcome,
     overview: Overview,
     known: Vec<PublicKey>,
 }
@@ -106,8 +106,8 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
             }
         };
         let verified = off_thread(verifying).await?;
-        let may_change =
-            broken(&verified.reports).is_some() && !store::survey::living(&folder).is_empty();
+        let may_change = broken(&verified.outcome.reports).is_some()
+            && !store::survey::living(&folder).is_empty();
         let Some(pause) = patience.take().filter(|_| may_change) else {
             return Ok(verified);
         };
@@ -148,8 +148,10 @@ fn of_ledger(
     anchored.notes.iter().for_each(|words| audit.note(format!("note: {words}")));
     let mut overview = Overview::default();
     reader.stamps(args.chain.as_deref(), |stamp| overview.add(stamp)).map_err(fail)?;
+    let decisions = store::anchored::decisions(file, place).map_err(fail)?;
+    require_head(&mut audit, args, decisions)?;
     let ended = |audit: Audit, expected| audit.finish(AuditScope::All, expected);
-    Ok(Verified { reports: finish(audit, args, file, ended)?, overview, known })
+    Ok(Verified { outcome: finish(audit, args, file, ended)?, overview, known })
 }
 
 /// Verifies an export: one receipt a line, in any order of chains.
@@ -192,7 +194,8 @@ fn of_export(args: &Verify, file: &Path) -> Result<Verified, Failure> {
     if audit.is_empty() {
         return Err(fail(&"the file contains no receipts"));
     }
-    Ok(Verified { reports: finish(audit, args, file, Audit::finish_export)?, overview, known })
+    require_head(&mut audit, args, None)?;
+    Ok(Verified { outcome: finish(audit, args, file, Audit::finish_export)?, overview, known })
 }
 
 /// Reads what the overview needs of a receipt.
@@ -241,13 +244,22 @@ fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
     })
 }
 
-/// Requires the checkpoint that the user kept elsewhere.
-fn require_head(audit: &mut Audit, args: &Verify) -> Result<(), Failure> {
+/// Requires the checkpoint that the user kept elsewhere, and as many decisions as it names if those
+/// of the ledger are known.
+fn require_head(audit: &mut Audit, args: &Verify, decisions: Option<u64>) -> Result<(), Failure> {
     let Some(head) = args.head.as_deref().map(str::trim) else {
         return Ok(());
     };
     if head.starts_with('{') {
-        audit.require("--head", head);
+        let named = audit.require("--head", head);
+        if let (Some(named), Some(known)) = (named, decisions)
+            && named > known
+        {
+            audit.fault_of_ledger(format!(
+                "operators had made {named} decisions at the checkpoint of --head, and the ledger \
+                 has {known} of them"
+            ));
+        }
         return Ok(());
     }
     let line: HeadLine =
@@ -257,11 +269,11 @@ fn require_head(audit: &mut Audit, args: &Verify) -> Result<(), Failure> {
 }
 
 fn finish(
-    mut audit: Audit,
+    audit: Audit,
     args: &Verify,
     file: &Path,
     ended: impl FnOnce(Audit, ChainExpectation) -> AuditOutcome,
-) -> Result<Vec<Report>, Failure> {
+) -> Result<AuditOutcome, Failure> {
     let fail = |words: String| Err(Failure::not_checked(words));
     let expected =
         ChainExpectation { length: args.expect_length, final_hash: args.expect_final_hash };
@@ -274,12 +286,9 @@ fn finish(
                 .to_owned(),
         );
     }
-    require_head(&mut audit, args)?;
     let outcome = ended(audit, expected);
-    for words in outcome.notes {
-        note(&words);
-    }
-    Ok(outcome.reports)
+    outcome.notes.iter().for_each(|words| note(words));
+    Ok(outcome)
 }
 
 /// Returns one line about all chains, and a table of those that are broken, or of all.
