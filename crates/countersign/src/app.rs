@@ -86,7 +86,7 @@ pub(crate) fn build(
     purpose: Purpose,
 ) -> Result<App, Failure> {
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
-    store.vault().choose_key(config.secrets_key);
+    store.vault().choose_key(config.secrets_key.clone());
     let telemetry = Telemetry::start(&config.telemetry);
     let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());

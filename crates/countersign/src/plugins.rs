@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::config::{Config, ServerOrigin};
+use domain::config::{Config, SecretsKey, ServerOrigin};
 use domain::trust::ServerText;
 use domain::upstream::UpstreamFailure;
 use domain::{Code, Refusal};
@@ -61,7 +61,7 @@ impl Plugins {
             expose: None,
             needed: None,
             timeout: config.connect_timeout,
-            secrets: secrets(home),
+            secrets: secrets(home, &config.secrets_key),
         };
         Plugins { found, start }
     }
@@ -138,8 +138,9 @@ impl Plugins {
     }
 }
 
-fn secrets(home: &Path) -> SecretSource {
+fn secrets(home: &Path, key: &SecretsKey) -> SecretSource {
     let vault = Vault::of_home(home);
+    vault.choose_key(key.clone());
     SecretSource::new(move |name| {
         let value = vault.get(Space::Secret, name).map_err(|error| error.to_string())?;
         Ok(value.map(|value| value.expose().to_owned()))

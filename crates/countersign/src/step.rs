@@ -144,6 +144,7 @@ impl Steps {
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
         let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+        store.vault().choose_key(config.secrets_key.clone());
         let servers = Servers::new(home, &store, app::Purpose::Work);
         let known = KnownSecrets::default();
         home.hide_keys(&known);

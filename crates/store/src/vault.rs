@@ -1,22 +1,23 @@
 //! The vault: people's secrets and the grants of servers, encrypted in one file of the home. The
-//! key is in the OS keychain or in a file of its own. Names are not encrypted, so that they can be
-//! listed without the key.
+//! key is in a file of its own, in the OS keychain, or printed by a command. Names are not encrypted,
+//! so that they can be listed without the key.
 //!
-//! Every change is on the disk before the call returns. Everything here blocks, for seconds if the
-//! keychain does not answer: call it off the async threads.
+//! Every change is on the disk before the call returns. Everything here blocks, for a minute if the
+//! keychain or the command asks a person: call it off the async threads.
 
 mod error;
 mod file;
 mod key;
 mod keychain;
 mod lock;
+mod program;
 mod seal;
 mod secret;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use domain::config::SecretsKey;
 use jiff::Timestamp;
@@ -30,6 +31,7 @@ use crate::doubts::KEYS;
 use file::{VaultEntry, VaultFile, VaultFolder};
 use key::{KeyName, KeyPlaces, LoadedKey};
 use lock::FolderLock;
+use seal::Key;
 
 /// The folder of the vault in the home.
 pub const VAULT_FOLDER: &str = "secrets";
@@ -77,11 +79,12 @@ struct Inner {
     keys: KeyPlaces,
     choice: Mutex<SecretsKey>,
     loaded: Mutex<LoadedKey>,
+    advised: Once,
 }
 
 impl Vault {
-    /// Returns the vault of a home. Opens nothing: files and the keychain are used when a secret is
-    /// needed.
+    /// Returns the vault of a home. Opens nothing: files, the keychain and the command are used when
+    /// a secret is needed.
     pub fn of_home(home: &Path) -> Vault {
         Vault::with_keys(home, KeyPlaces::new(&home.join(KEYS)))
     }
@@ -92,6 +95,7 @@ impl Vault {
             keys,
             choice: Mutex::new(SecretsKey::Auto),
             loaded: Mutex::default(),
+            advised: Once::new(),
         };
         Vault { inner: Arc::new(inner) }
     }
@@ -102,6 +106,10 @@ impl Vault {
         *hold(&self.inner.choice) = choice;
     }
 
+    fn choice(&self) -> SecretsKey {
+        hold(&self.inner.choice).clone()
+    }
+
     /// Returns the file of the vault, which may not exist yet.
     pub fn file(&self) -> PathBuf {
         self.inner.folder.file()
@@ -110,6 +118,12 @@ impl Vault {
     /// Returns where the key is; `None` if nothing has been stored yet.
     pub fn key_holder(&self) -> Result<Option<KeyHolder>, VaultError> {
         Ok(self.inner.folder.read()?.map(|file| file.key.holder))
+    }
+
+    /// Returns how to move the key, if it is not where it was chosen to be.
+    pub fn key_advice(&self) -> Result<Option<String>, VaultError> {
+        let holder = self.key_holder()?;
+        Ok(holder.and_then(|holder| self.inner.keys.advice(holder, &self.choice())))
     }
 
     /// Returns the names in a space, in order. Does not need the key.
@@ -127,7 +141,10 @@ impl Vault {
             let Some(found) = file else { return Ok(None) };
             let Some(entry) = found.entry(space, name) else { return Ok(None) };
             match self.opened(&found.key, entry) {
-                Ok(secret) => return Ok(Some(secret)),
+                Ok(secret) => {
+                    self.log_advice(found.key.holder);
+                    return Ok(Some(secret));
+                }
                 Err(error) => {
                     // Another process may have replaced the key since the file was read.
                     file = self.inner.folder.read()?;
@@ -144,11 +161,13 @@ impl Vault {
         check(name, value)?;
         let _lock = FolderLock::take(&self.inner.folder)?;
         let old = self.inner.folder.read()?;
-        let mut file = match &old {
+        let (mut file, key) = match &old {
             Some(file) => self.with_chosen_key(file)?,
-            None => VaultFile::new(self.inner.keys.make(*hold(&self.inner.choice))?),
+            None => {
+                let (name, key) = self.inner.keys.make(&self.choice())?;
+                (VaultFile::new(name), key)
+            }
         };
-        let key = self.key(&file.key)?;
         let entry = VaultEntry::new(space, name, Timestamp::now());
         let entry = seal::close(&key, &file.key.id, entry, value)?;
         file.put(entry);
@@ -157,6 +176,7 @@ impl Vault {
             return Err(VaultError::Input(words));
         }
         self.inner.folder.write(&file)?;
+        hold(&self.inner.loaded).keep(&file.key, &key);
         self.discard_key(old.filter(|old| old.key != file.key));
         Ok(file.key.holder)
     }
@@ -193,20 +213,29 @@ impl Vault {
     }
 
     /// Returns the file with its key where it was chosen to be. If that is elsewhere, the entries
-    /// are encrypted anew, with a new key.
-    fn with_chosen_key(&self, file: &VaultFile) -> Result<VaultFile, VaultError> {
-        let choice = *hold(&self.inner.choice);
-        if file.key.holder.suits(choice) {
-            return Ok(file.clone());
+    /// are encrypted anew, with another key.
+    fn with_chosen_key(&self, file: &VaultFile) -> Result<(VaultFile, Key), VaultError> {
+        let choice = self.choice();
+        if file.key.holder.suits(&choice) {
+            return Ok((file.clone(), self.key(&file.key)?));
         }
-        let mut moved = VaultFile::new(self.inner.keys.make(choice)?);
-        let key = self.inner.keys.load(&moved.key)?;
+        // First, so that no new key is made if the old one cannot be had.
+        self.key(&file.key)?;
+        let (name, key) = self.inner.keys.make(&choice)?;
+        let mut moved = VaultFile::new(name);
         for entry in &file.entries {
             let value = self.opened(&file.key, entry)?;
             let bare = VaultEntry { sealed: String::new(), ..entry.clone() };
             moved.put(seal::close(&key, &moved.key.id, bare, &value)?);
         }
-        Ok(moved)
+        Ok((moved, key))
+    }
+
+    /// Logs once how to move a key that is not where it was chosen to be.
+    fn log_advice(&self, holder: KeyHolder) {
+        if let Some(advice) = self.inner.keys.advice(holder, &self.choice()) {
+            self.inner.advised.call_once(|| tracing::warn!("{advice}"));
+        }
     }
 
     fn opened(&self, name: &KeyName, entry: &VaultEntry) -> Result<Secret, VaultError> {
@@ -217,9 +246,10 @@ impl Vault {
         })
     }
 
-    /// Returns the key, loaded at its first use. One thread at a time asks the keychain.
-    fn key(&self, name: &KeyName) -> Result<seal::Key, VaultError> {
-        hold(&self.inner.loaded).get(name, &self.inner.keys)
+    /// Returns the key, loaded at its first use. One thread at a time asks for it.
+    fn key(&self, name: &KeyName) -> Result<Key, VaultError> {
+        let choice = self.choice();
+        hold(&self.inner.loaded).get(name, &choice, &self.inner.keys)
     }
 
     /// Removes the key of a file that is no longer in use. If that fails, a key is left that opens

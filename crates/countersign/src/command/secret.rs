@@ -21,7 +21,7 @@ pub(crate) async fn run(place: &Locations, verb: Secret) -> Result<(), Failure> 
     let home = Home::of(place)?;
     let config = source::load(place)?.config;
     let vault = Vault::of_home(home.path());
-    vault.choose_key(config.secrets_key);
+    vault.choose_key(config.secrets_key.clone());
     match verb {
         Secret::Set { name } => {
             home.prepare()?;
@@ -38,11 +38,8 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 async fn set(vault: &Vault, name: &str, uses: &Uses) -> Result<(), Failure> {
     let value = value::read(name).await?;
     let holder = vault.set(Space::Secret, name, &value).map_err(failure)?;
-    let key = match holder {
-        KeyHolder::Keychain => "in the OS keychain",
-        KeyHolder::File => "in a file of the home",
-    };
-    output::line(&format!("secret '{name}' is set; its key is {key}"))?;
+    output::line(&format!("secret '{name}' is set; its key is {}", holder.place()))?;
+    note_advice(vault)?;
     for server in uses.get(name).into_iter().flatten() {
         output::note(&format!(
             "'{server}' uses it from its next connection on: 'countersign upstream restart {server}'"
@@ -60,6 +57,14 @@ fn remove(vault: &Vault, name: &str, uses: &Uses) -> Result<(), Failure> {
     output::line(&format!("removed secret '{name}'"))?;
     for server in uses.get(name).into_iter().flatten() {
         output::note(&format!("'{server}' uses it, and cannot be connected again without it"));
+    }
+    Ok(())
+}
+
+/// Says how to move a key that is not where the config says.
+fn note_advice(vault: &Vault) -> Result<(), Failure> {
+    if let Some(advice) = vault.key_advice().map_err(failure)? {
+        output::note(&advice);
     }
     Ok(())
 }
@@ -89,7 +94,8 @@ fn list(vault: &Vault, format: Format, mut uses: Uses) -> Result<(), Failure> {
     let missing = uses.into_iter();
     secrets.extend(missing.map(|(name, used_by)| SecretUse { name, set_at: None, used_by }));
     let key = vault.key_holder().map_err(failure)?.map(KeyHolder::as_str);
-    output::print(format, &SecretList { key, secrets }, shown).map(|_| ())
+    output::print(format, &SecretList { key, secrets }, shown)?;
+    note_advice(vault)
 }
 
 fn shown(list: &SecretList) -> String {
@@ -145,6 +151,7 @@ fn failure(error: VaultError) -> Failure {
         | VaultError::Newer(_)
         | VaultError::Key(_)
         | VaultError::Keychain(_)
+        | VaultError::Command(_)
         | VaultError::Busy(_) => Failure::system(message),
     }
 }

@@ -1,6 +1,7 @@
 //! `countersign secret` and `${secret:NAME}`: servers get the values, and nothing else has them but
 //! the encrypted file.
 
+mod command;
 mod keychain;
 
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{
-    AutoApprove, Durability, LoginScope, OAuthGrant, OnFailure, OtlpProtocol, Payloads, SecretsKey,
-    Sharing, Start, TokenAuth,
+    AutoApprove, Durability, LoginScope, OAuthGrant, OnFailure, OtlpProtocol, Payloads, Sharing,
+    Start, TokenAuth,
 };
 
 /// The name that Gemini CLI gives to an address whose transport is not HTTP+SSE.
@@ -141,6 +141,9 @@ const RATE_MAX: u32 = 1_000_000;
 const ADDRESS: Kind = Kind::Shape("`ip:port` or `localhost:port`");
 const HOSTS: Kind = Kind::Shape("list of `host` or `host:port`");
 const ORIGINS: Kind = Kind::Shape("list of `scheme://host:port`");
+const SECRETS_KEY: Kind = Kind::Shape(
+    "`\"auto\"`, `\"file\"`, `\"keychain\"` or `{\"command\": [program, argument, …]}`",
+);
 const TRANSPORT: Kind = Kind::Shape("`\"stdio\"`, `\"http\"` or `\"sse\"`");
 const TEMPLATES: Kind = Kind::Shape("list of strings, `${env:NAME}` and `${secret:NAME}` allowed");
 const TEMPLATE: Kind = Kind::Shape("string, `${env:NAME}` and `${secret:NAME}` allowed");
@@ -273,10 +276,16 @@ pub(super) static SECRETS: Table = Table {
     foreign: &[],
     keys: &[hot(
         "key",
-        Kind::OneOf(SecretsKey::NAMES),
-        "Where the key is that they are encrypted with; `auto` is the OS keychain if there is one, \
-         otherwise a file. A change applies when the next secret is set.",
+        SECRETS_KEY,
+        "Where the key is that they are encrypted with; `auto` is a file, on macOS the OS keychain. \
+         A command prints the key. A change applies when the next secret is set.",
     )],
+};
+
+pub(super) static KEY_COMMAND: Table = Table {
+    path: "secrets.key",
+    foreign: &[],
+    keys: &[hot("command", Kind::Texts, "The program that prints the key, and its arguments.")],
 };
 
 pub(super) static SERVER: Table = Table {

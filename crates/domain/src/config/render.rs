@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig,
-    ServerOrigin, Telemetry, TokenAuth, ToolRules, Transport, secret,
+    AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, SecretsKey,
+    ServerConfig, ServerOrigin, Telemetry, TokenAuth, ToolRules, Transport, secret,
 };
 use crate::duration::spell;
 use crate::tool::ToolName;
@@ -43,7 +43,7 @@ pub fn render(config: &Config) -> Value {
         "refresh_interval": spell(config.refresh_interval),
         "ledger": ledger(&config.ledger),
         "redact": { "keys": config.redact.keys, "patterns": config.redact.patterns },
-        "secrets": { "key": config.secrets_key.name() },
+        "secrets": { "key": secrets_key(&config.secrets_key) },
         "telemetry": telemetry(&config.telemetry),
         "rate_limit": config.rate_limit.map_or(0, std::num::NonZeroU32::get),
     });
@@ -175,6 +175,17 @@ fn ledger(ledger: &Ledger) -> Value {
         }
     }
     members
+}
+
+fn secrets_key(key: &SecretsKey) -> Value {
+    match key {
+        SecretsKey::Auto => json!("auto"),
+        SecretsKey::File => json!("file"),
+        SecretsKey::Keychain => json!("keychain"),
+        SecretsKey::Command(words) => {
+            json!({"command": secret::words(words.iter().map(String::as_str))})
+        }
+    }
 }
 
 fn telemetry(telemetry: &Telemetry) -> Value {

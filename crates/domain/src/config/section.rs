@@ -131,14 +131,29 @@ fn add(list: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-choice! {
-    /// The place of the key that the secrets are encrypted with.
-    SecretsKey {
-        /// The OS keychain if there is one, otherwise a file.
-        Auto = "auto",
-        Keychain = "keychain",
-        /// A file of the home that only its owner can read.
-        File = "file",
+/// The place of the key that the secrets are encrypted with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretsKey {
+    /// A file; on macOS the OS keychain if it can be used.
+    Auto,
+    /// A file of the home that only its owner can read.
+    File,
+    Keychain,
+    /// A program and its arguments; it prints the key.
+    Command(Vec<String>),
+}
+
+impl SecretsKey {
+    /// Every valid word.
+    pub const NAMES: &[&str] = &["auto", "file", "keychain"];
+
+    pub fn named(word: &str) -> Option<SecretsKey> {
+        match word {
+            "auto" => Some(SecretsKey::Auto),
+            "file" => Some(SecretsKey::File),
+            "keychain" => Some(SecretsKey::Keychain),
+            _ => None,
+        }
     }
 }
 

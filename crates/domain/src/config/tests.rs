@@ -203,6 +203,18 @@ fn wrong_types_say_what_was_expected_and_found() {
         ),
         (r#""ledger": {"anchor": true}"#, "ledger.anchor: expected a string, found true"),
         (r#""store": """#, "store: unknown key"),
+        (
+            r#""secrets": {"key": "keyring"}"#,
+            "secrets.key: expected \"auto\" or \"file\" or \"keychain\", found \"keyring\"",
+        ),
+        (
+            r#""secrets": {"key": {}}"#,
+            "secrets.key: expected \"command\" with a program in PATH or an absolute path, and its arguments",
+        ),
+        (
+            r#""secrets": {"key": {"command": ["./key"]}}"#,
+            "secrets.key: expected \"command\" with a program in PATH or an absolute path, and its arguments",
+        ),
         (r#""profiles": {"p": {}}"#, "profiles.p: a profile needs 'servers'"),
         (
             r#""plugins": {"p": {"sha256": "ab"}}"#,
@@ -619,7 +631,7 @@ const FULL: &str = r#"{
     "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16, "receipt_retention_days": 7,
     "anchor": ["stamp", "--token", "t0p"]},
   "redact": {"keys": ["k"], "patterns": ["p"]},
-  "secrets": {"key": "file"},
+  "secrets": {"key": {"command": ["/bin/key", "--token", "t0p"]}},
   "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
   "rate_limit": 60,
 }"#;
@@ -682,7 +694,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
             "receipt_retention_days": 7, "anchor": ["stamp", "--token", hidden],
         },
         "redact": {"keys": ["k"], "patterns": ["p"]},
-        "secrets": {"key": "file"},
+        "secrets": {"key": {"command": ["/bin/key", "--token", hidden]}},
         "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
         "rate_limit": 60,
     });

@@ -21,11 +21,16 @@ pub enum VaultError {
     )]
     Key(String),
     #[error(
-        "the key of the secrets is in the OS keychain, which cannot be used: {0}; start Countersign \
+        "cannot use the OS keychain, in which the key of the secrets belongs: {0}; start Countersign \
          within the desktop session, or keep the key in a file: set \"secrets\": {{\"key\": \"file\"}} \
          in the config, then set one secret again within the session"
     )]
     Keychain(String),
+    #[error(
+        "cannot get the key of the secrets from the command in \"secrets.key\" of the config: {0}; \
+         nothing was changed"
+    )]
+    Command(String),
     #[error("another process has locked '{0}' for too long; try again")]
     Busy(String),
     #[error("{0}")]
@@ -41,6 +46,7 @@ impl VaultError {
             | VaultError::Newer(_)
             | VaultError::Key(_)
             | VaultError::Keychain(_)
+            | VaultError::Command(_)
             | VaultError::Busy(_) => Code::SecretsUnavailable,
         }
     }

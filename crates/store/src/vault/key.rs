@@ -8,21 +8,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::digest;
+use base64ct::{Base64, Encoding};
 use domain::config::SecretsKey;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::error::VaultError;
 use super::file::{sync_folder, write_synced};
-use super::keychain::{Keychain, KeychainFault, SystemKeychain};
+use super::keychain::{Keychain, SystemKeychain};
+use super::program::Programs;
 use super::seal::{KEY_BYTES, Key};
 
-/// The number of random bytes in a key's id.
+/// The number of bytes in a key's id.
 const ID_BYTES: usize = 8;
 
-/// The time for which the failure to load the key is repeated without another attempt: a keychain
-/// that hangs must not make each server wait for its own timeout.
-const FAILED_FOR: Duration = Duration::from_secs(2);
+/// The time for which a failure of the keychain or the command is repeated without another attempt:
+/// neither must each server wait for a timeout of its own, nor a person be asked at every attempt.
+const FAILED_FOR: Duration = Duration::from_secs(10);
+
+/// Whether `auto` means the keychain, if it can be used: that of macOS needs no other program.
+const PREFERS_KEYCHAIN: bool = cfg!(target_os = "macos");
+
+/// The words for a key in the keychain although `auto` means a file.
+const LEFT_IN_KEYCHAIN: &str = "the key of the secrets is in the OS keychain, but \"secrets.key\" in \
+                                the config does not say so: set it to \"keychain\" to leave the key \
+                                there, or to \"file\" and then set any secret again to move it";
 
 /// The place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +41,8 @@ const FAILED_FOR: Duration = Duration::from_secs(2);
 pub enum KeyHolder {
     Keychain,
     File,
+    /// The command of the config.
+    Command,
 }
 
 impl KeyHolder {
@@ -37,15 +50,26 @@ impl KeyHolder {
         match self {
             KeyHolder::Keychain => "keychain",
             KeyHolder::File => "file",
+            KeyHolder::Command => "command",
+        }
+    }
+
+    /// Returns the place in words.
+    pub fn place(self) -> &'static str {
+        match self {
+            KeyHolder::Keychain => "in the OS keychain",
+            KeyHolder::File => "in a file of the home",
+            KeyHolder::Command => "printed by a command",
         }
     }
 
     /// Reports whether a key may stay here.
-    pub(super) fn suits(self, choice: SecretsKey) -> bool {
+    pub(super) fn suits(self, choice: &SecretsKey) -> bool {
         match choice {
-            SecretsKey::Auto => true,
+            SecretsKey::Auto => self != KeyHolder::Command,
             SecretsKey::Keychain => self == KeyHolder::Keychain,
             SecretsKey::File => self == KeyHolder::File,
+            SecretsKey::Command(_) => self == KeyHolder::Command,
         }
     }
 }
@@ -54,113 +78,198 @@ impl KeyHolder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KeyName {
+    /// A random number, or for the key of a command its fingerprint.
     pub(super) id: String,
     pub(super) holder: KeyHolder,
 }
 
-/// The places of keys: a folder in the home, and the keychain.
+/// The places of keys: a folder in the home, the keychain, and programs.
 pub(super) struct KeyPlaces {
-    dir: PathBuf,
-    keychain: Arc<dyn Keychain>,
+    pub(super) dir: PathBuf,
+    pub(super) keychain: Arc<dyn Keychain>,
+    pub(super) programs: Programs,
+    /// Whether `auto` means the keychain, if it can be used.
+    pub(super) prefers_keychain: bool,
 }
 
 /// The key in memory, or the failure of a moment ago.
 #[derive(Default)]
 pub(super) struct LoadedKey {
     key: Option<(KeyName, Key)>,
-    failure: Option<(KeyName, VaultError, Instant)>,
+    failure: Option<KeyFailure>,
+}
+
+struct KeyFailure {
+    name: KeyName,
+    choice: SecretsKey,
+    error: VaultError,
+    at: Instant,
+}
+
+impl KeyFailure {
+    fn is_of(&self, name: &KeyName, choice: &SecretsKey) -> bool {
+        self.name == *name && self.choice == *choice && self.at.elapsed() < FAILED_FOR
+    }
 }
 
 impl LoadedKey {
-    pub(super) fn get(&mut self, name: &KeyName, places: &KeyPlaces) -> Result<Key, VaultError> {
+    pub(super) fn get(
+        &mut self,
+        name: &KeyName,
+        choice: &SecretsKey,
+        places: &KeyPlaces,
+    ) -> Result<Key, VaultError> {
         if let Some((known, key)) = &self.key
             && known == name
         {
             return Ok(key.clone());
         }
-        if let Some((failed, error, at)) = &self.failure
-            && failed == name
-            && at.elapsed() < FAILED_FOR
-        {
-            return Err(error.clone());
+        if let Some(failure) = self.failure.as_ref().filter(|it| it.is_of(name, choice)) {
+            return Err(failure.error.clone());
         }
-        match places.load(name) {
+        match places.load(name, choice) {
             Ok(key) => {
-                self.key = Some((name.clone(), key.clone()));
+                self.keep(name, &key);
                 Ok(key)
             }
             Err(error) => {
-                self.failure = Some((name.clone(), error.clone(), Instant::now()));
+                // A file is read in no time.
+                self.failure = (name.holder != KeyHolder::File).then(|| KeyFailure {
+                    name: name.clone(),
+                    choice: choice.clone(),
+                    error: error.clone(),
+                    at: Instant::now(),
+                });
                 Err(error)
             }
         }
+    }
+
+    pub(super) fn keep(&mut self, name: &KeyName, key: &Key) {
+        self.key = Some((name.clone(), key.clone()));
     }
 }
 
 impl KeyPlaces {
     pub(super) fn new(dir: &Path) -> KeyPlaces {
-        KeyPlaces::with(dir, Arc::new(SystemKeychain))
+        let programs = Programs::of_system();
+        let keychain = Arc::new(SystemKeychain::new(&programs));
+        KeyPlaces { dir: dir.to_owned(), keychain, programs, prefers_keychain: PREFERS_KEYCHAIN }
     }
 
-    pub(super) fn with(dir: &Path, keychain: Arc<dyn Keychain>) -> KeyPlaces {
-        KeyPlaces { dir: dir.to_owned(), keychain }
-    }
-
-    /// Makes a new key where it was chosen to be. Without a choice that is the keychain, or a file
-    /// if there is no keychain that can be used.
-    pub(super) fn make(&self, choice: SecretsKey) -> Result<KeyName, VaultError> {
-        let id = hex(&random::<ID_BYTES>()?[..]);
-        let key = Zeroizing::new(hex(&random::<KEY_BYTES>()?[..]));
-        let in_file = |id: String| {
-            self.write(&id, &key)?;
-            Ok(KeyName { id, holder: KeyHolder::File })
-        };
-        if choice == SecretsKey::File {
-            return in_file(id);
-        }
-        match self.keychain.set(&id, &key) {
-            Ok(()) => Ok(KeyName { id, holder: KeyHolder::Keychain }),
-            Err(fault) if choice == SecretsKey::Auto => {
-                tracing::info!(
-                    "no keychain for the key of the secrets, so it is in a file: {fault}"
-                );
-                in_file(id)
+    /// Makes a key where it was chosen to be, or takes that of the command.
+    pub(super) fn make(&self, choice: &SecretsKey) -> Result<(KeyName, Key), VaultError> {
+        let holder = match choice {
+            SecretsKey::Command(words) => {
+                let key = self.printed(words)?;
+                return Ok((KeyName { id: fingerprint(&key), holder: KeyHolder::Command }, key));
             }
-            Err(fault) => Err(VaultError::Keychain(fault.to_string())),
-        }
+            SecretsKey::Keychain => KeyHolder::Keychain,
+            SecretsKey::Auto if self.prefers_keychain => KeyHolder::Keychain,
+            SecretsKey::Auto | SecretsKey::File => KeyHolder::File,
+        };
+        let name = KeyName { id: hex(&random::<ID_BYTES>()?[..]), holder };
+        let text = Zeroizing::new(hex(&random::<KEY_BYTES>()?[..]));
+        let name = self.put(name, &text, choice)?;
+        // As it will be loaded later, so that nothing is encrypted with a key that was not kept.
+        let key = self.load(&name, choice)?;
+        Ok((name, key))
     }
 
-    pub(super) fn load(&self, name: &KeyName) -> Result<Key, VaultError> {
+    /// Puts a new key into its place. Without a keychain that can be used, `auto` means a file.
+    fn put(&self, name: KeyName, key: &str, choice: &SecretsKey) -> Result<KeyName, VaultError> {
+        if name.holder == KeyHolder::Keychain {
+            match self.keychain.set(&name.id, key) {
+                Ok(()) => return Ok(name),
+                Err(fault) if *choice == SecretsKey::Auto => {
+                    tracing::info!(
+                        "no keychain for the key of the secrets, so it is in a file: {fault}"
+                    );
+                }
+                Err(fault) => return Err(VaultError::Keychain(fault)),
+            }
+        }
+        self.write(&name.id, key)?;
+        Ok(KeyName { holder: KeyHolder::File, ..name })
+    }
+
+    pub(super) fn load(&self, name: &KeyName, choice: &SecretsKey) -> Result<Key, VaultError> {
         if !is_id(&name.id) {
             return Err(VaultError::Key(format!("has no valid id ('{}')", name.id.escape_debug())));
         }
-        let text = match name.holder {
-            KeyHolder::File => self.read(&name.id)?,
-            KeyHolder::Keychain => self.keychain.get(&name.id).map_err(|fault| match fault {
-                KeychainFault::NoItem => {
-                    VaultError::Key(format!("is not in the OS keychain any more (id {})", name.id))
-                }
-                fault => VaultError::Keychain(fault.to_string()),
-            })?,
+        let text = match (name.holder, choice) {
+            (KeyHolder::File, _) => self.read(&name.id)?,
+            (KeyHolder::Keychain, _) => {
+                self.keychain.get(&name.id).map_err(VaultError::Keychain)?
+            }
+            (KeyHolder::Command, SecretsKey::Command(words)) => {
+                return same(self.printed(words)?, name).ok_or_else(|| another(&name.id));
+            }
+            (KeyHolder::Command, SecretsKey::Auto | SecretsKey::File | SecretsKey::Keychain) => {
+                return self.exported(name);
+            }
         };
-        of_hex(text.trim())
-            .ok_or_else(|| VaultError::Key(format!("{} is damaged", self.shown(name))))
+        parsed(&text).ok_or_else(|| VaultError::Key(format!("{} is damaged", self.shown(name))))
+    }
+
+    /// Returns the key of a command that the config does not name any more, from the file into which
+    /// a person has put it, so that it can be moved.
+    fn exported(&self, name: &KeyName) -> Result<Key, VaultError> {
+        let path = self.path(&name.id);
+        if !path.exists() {
+            return Err(VaultError::Key(format!(
+                "comes from a command, which \"secrets.key\" in the config does not name any more: \
+                 name it again, or, to move the key, have the command write it into '{}' (mode \
+                 0600) and set any secret again",
+                path.display()
+            )));
+        }
+        let key = parsed(&self.read(&name.id)?).and_then(|key| same(key, name));
+        key.ok_or_else(|| VaultError::Key(format!("is not the one in '{}'", path.display())))
+    }
+
+    /// Runs the command and returns the key that it prints.
+    fn printed(&self, words: &[String]) -> Result<Key, VaultError> {
+        let output = self.programs.run(words, None);
+        let output = output.map_err(|fault| VaultError::Command(fault.to_string()))?;
+        str::from_utf8(&output).ok().and_then(parsed).ok_or_else(|| {
+            let words = "it did not print a key, which is one line with 32 bytes in Base64 or hex \
+                         ('openssl rand -base64 32' makes one)";
+            VaultError::Command(words.to_owned())
+        })
+    }
+
+    /// Returns how to move a key that is not where the config says.
+    pub(super) fn advice(&self, holder: KeyHolder, choice: &SecretsKey) -> Option<String> {
+        let is_left = holder == KeyHolder::Keychain && *choice == SecretsKey::Auto;
+        if is_left && !self.prefers_keychain {
+            return Some(LEFT_IN_KEYCHAIN.to_owned());
+        }
+        (!holder.suits(choice)).then(|| {
+            let place = holder.place();
+            format!(
+                "the key of the secrets is {place}, and not where \"secrets.key\" in the config \
+                 says: set any secret again to move it"
+            )
+        })
     }
 
     pub(super) fn discard(&self, name: &KeyName) -> Result<(), VaultError> {
         if !is_id(&name.id) {
             return Ok(());
         }
-        match name.holder {
-            KeyHolder::File => {
-                let path = self.path(&name.id);
-                let removed = fs::remove_file(&path).and_then(|()| sync_folder(&path));
-                removed.map_err(|error| VaultError::file(&path, &error))
+        if name.holder == KeyHolder::Keychain {
+            return self.keychain.remove(&name.id).map_err(VaultError::Keychain);
+        }
+        let path = self.path(&name.id);
+        match fs::remove_file(&path).and_then(|()| sync_folder(&path)) {
+            // The key of a command has a file only while it is moved.
+            Err(error)
+                if name.holder == KeyHolder::Command && error.kind() == ErrorKind::NotFound =>
+            {
+                Ok(())
             }
-            KeyHolder::Keychain => {
-                let removed = self.keychain.remove(&name.id);
-                removed.map_err(|fault| VaultError::Keychain(fault.to_string()))
-            }
+            removed => removed.map_err(|error| VaultError::file(&path, &error)),
         }
     }
 
@@ -168,6 +277,7 @@ impl KeyPlaces {
         match name.holder {
             KeyHolder::File => format!("in '{}'", self.path(&name.id).display()),
             KeyHolder::Keychain => format!("in the OS keychain (id {})", name.id),
+            KeyHolder::Command => format!("of the command (id {})", name.id),
         }
     }
 
@@ -224,10 +334,38 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-fn of_hex(text: &str) -> Option<Key> {
+/// Reads a key in hex or Base64, alone on its line.
+fn parsed(text: &str) -> Option<Key> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    if text.len() == 2 * KEY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        return Some(key);
     }
-    (text.len() == 2 * KEY_BYTES).then_some(key)
+    let length = Base64::decode(text, &mut key[..]).ok()?.len();
+    (length == KEY_BYTES).then_some(key)
+}
+
+/// Returns an id that tells a key from others and gives nothing of it away.
+fn fingerprint(key: &Key) -> String {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    digest.update(b"countersign vault key\n");
+    digest.update(&key[..]);
+    hex(&digest.finish().as_ref()[..ID_BYTES])
+}
+
+fn another(id: &str) -> VaultError {
+    VaultError::Command(format!(
+        "it printed another key than the one that the secrets are encrypted with (id {id}); have it \
+         print that key again, or remove each secret with 'countersign secret remove NAME' and set \
+         it again"
+    ))
+}
+
+/// Returns the key if it is the one that the name was made for.
+fn same(key: Key, name: &KeyName) -> Option<Key> {
+    (fingerprint(&key) == name.id).then_some(key)
 }

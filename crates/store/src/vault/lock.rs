@@ -12,9 +12,9 @@ use super::Space;
 use super::error::VaultError;
 use super::file::VaultFolder;
 
-/// The time to wait for a process that changes the file, which takes milliseconds, or seconds if
-/// it waits for the keychain.
-const CHANGE_MAX: Duration = Duration::from_secs(30);
+/// The time to wait for a process that changes the file, which takes milliseconds, or a minute if a
+/// person has to unlock the key.
+const CHANGE_MAX: Duration = Duration::from_secs(90);
 
 /// The time to wait for the holder of a name: a request to another machine with its timeout.
 const NAME_MAX: Duration = Duration::from_secs(90);

@@ -9,64 +9,95 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
-use super::keychain::{Keychain, KeychainFault};
+use super::keychain::Keychain;
+use super::program::Programs;
 use super::*;
+
+mod command;
+#[cfg(not(target_os = "macos"))]
+mod secret_tool;
 
 /// A keychain in memory, which can be switched off.
 #[derive(Default)]
 struct FakeKeychain {
     keys: Mutex<HashMap<String, String>>,
-    fault: Mutex<Option<KeychainFault>>,
+    fault: Mutex<Option<String>>,
 }
 
 impl FakeKeychain {
-    fn fail(&self, fault: Option<KeychainFault>) {
-        *hold(&self.fault) = fault;
+    fn fail(&self, fault: Option<&str>) {
+        *hold(&self.fault) = fault.map(str::to_owned);
     }
 
-    fn usable(&self) -> Result<(), KeychainFault> {
+    fn usable(&self) -> Result<(), String> {
         hold(&self.fault).clone().map_or(Ok(()), Err)
     }
 }
 
 impl Keychain for FakeKeychain {
-    fn get(&self, id: &str) -> Result<Zeroizing<String>, KeychainFault> {
+    fn get(&self, id: &str) -> Result<Zeroizing<String>, String> {
         self.usable()?;
-        hold(&self.keys).get(id).cloned().map(Zeroizing::new).ok_or(KeychainFault::NoItem)
+        hold(&self.keys).get(id).cloned().map(Zeroizing::new).ok_or("no such key".to_owned())
     }
 
-    fn set(&self, id: &str, key: &str) -> Result<(), KeychainFault> {
+    fn set(&self, id: &str, key: &str) -> Result<(), String> {
         self.usable()?;
         hold(&self.keys).insert(id.to_owned(), key.to_owned());
         Ok(())
     }
 
-    fn remove(&self, id: &str) -> Result<(), KeychainFault> {
+    fn remove(&self, id: &str) -> Result<(), String> {
         self.usable()?;
-        hold(&self.keys).remove(id).map(|_| ()).ok_or(KeychainFault::NoItem)
+        hold(&self.keys).remove(id).map(|_| ()).ok_or("no such key".to_owned())
     }
 }
 
 struct Rig {
     home: TempDir,
     keychain: Arc<FakeKeychain>,
+    programs: Programs,
+    prefers_keychain: bool,
 }
 
 impl Rig {
+    /// Returns a home where `auto` means the keychain.
     fn new() -> Rig {
-        Rig { home: tempfile::tempdir().unwrap(), keychain: Arc::default() }
+        Rig {
+            home: tempfile::tempdir().unwrap(),
+            keychain: Arc::default(),
+            programs: Programs::of_system(),
+            prefers_keychain: true,
+        }
+    }
+
+    /// Returns a home where `auto` means a file.
+    fn preferring_files() -> Rig {
+        Rig { prefers_keychain: false, ..Rig::new() }
     }
 
     fn without_keychain() -> Rig {
         let rig = Rig::new();
-        rig.keychain.fail(Some(KeychainFault::Absent("none here".to_owned())));
+        rig.keychain.fail(Some("none here"));
         rig
     }
 
     /// Returns the vault as a new process sees it.
     fn vault(&self) -> Vault {
         let home = self.home.path();
-        Vault::with_keys(home, KeyPlaces::with(&home.join(KEYS), self.keychain.clone()))
+        let places = KeyPlaces {
+            dir: home.join(KEYS),
+            keychain: self.keychain.clone(),
+            programs: self.programs.clone(),
+            prefers_keychain: self.prefers_keychain,
+        };
+        Vault::with_keys(home, places)
+    }
+
+    /// Returns the vault as a new process with this choice sees it.
+    fn choosing(&self, choice: SecretsKey) -> Vault {
+        let vault = self.vault();
+        vault.choose_key(choice);
+        vault
     }
 
     fn file(&self) -> PathBuf {
@@ -277,22 +308,57 @@ fn a_wrong_missing_or_open_key_is_an_error_and_stays() {
 
 #[test]
 fn a_keychain_that_is_gone_later_is_an_error_and_never_a_new_key() {
-    let rig = Rig::new();
+    let mut rig = Rig::new();
     assert_eq!(set(&rig.vault(), "a", "one"), KeyHolder::Keychain);
     assert!(rig.key_files().is_empty());
-    for fault in [KeychainFault::Locked, KeychainFault::Late, KeychainFault::Absent("x".to_owned())]
-    {
-        rig.keychain.fail(Some(fault.clone()));
-        let error = rig.get("a").unwrap_err();
-        assert_eq!(error, VaultError::Keychain(fault.to_string()));
-        assert!(error.to_string().contains("\"key\": \"file\""), "{error}");
-        assert!(rig.vault().set(Space::Secret, "b", &Secret::from("two")).is_err());
-        assert!(rig.key_files().is_empty());
+    let content = rig.content();
+    let refused = |rig: &Rig, words: &str| {
+        for choice in [SecretsKey::Auto, SecretsKey::File, SecretsKey::Keychain] {
+            let vault = rig.choosing(choice.clone());
+            let error = vault.get(Space::Secret, "a").unwrap_err();
+            assert_eq!(error, VaultError::Keychain(words.to_owned()));
+            assert!(error.to_string().contains("\"key\": \"file\""), "{error}");
+            let vault = rig.choosing(choice);
+            assert!(vault.set(Space::Secret, "b", &Secret::from("two")).is_err());
+            assert!(rig.key_files().is_empty(), "no new key is made");
+            assert_eq!(rig.content(), content);
+        }
+    };
+    for prefers_keychain in [true, false] {
+        rig.prefers_keychain = prefers_keychain;
+        rig.keychain.fail(Some("it is locked"));
+        refused(&rig, "it is locked");
+        rig.keychain.fail(None);
+        assert_eq!(rig.get("a").unwrap(), some("one"));
     }
-    rig.keychain.fail(None);
-    assert_eq!(rig.get("a").unwrap(), some("one"));
     hold(&rig.keychain.keys).clear();
-    assert!(matches!(rig.get("a"), Err(VaultError::Key(_))));
+    refused(&rig, "no such key");
+}
+
+#[test]
+fn a_key_in_the_keychain_stays_until_the_config_says_otherwise_and_the_way_is_named() {
+    let rig = Rig::preferring_files();
+    assert_eq!(set(&rig.choosing(SecretsKey::Keychain), "a", "one"), KeyHolder::Keychain);
+    let vault = rig.vault();
+    assert_eq!(set(&vault, "b", "two"), KeyHolder::Keychain, "'auto' moves nothing");
+    let advice = vault.key_advice().unwrap().unwrap();
+    assert!(advice.contains("or to \"file\" and then set any secret again"), "{advice}");
+    vault.choose_key(SecretsKey::Keychain);
+    assert_eq!(vault.key_advice().unwrap(), None);
+    vault.choose_key(SecretsKey::File);
+    let advice = vault.key_advice().unwrap().unwrap();
+    assert!(advice.contains("in the OS keychain, and not where"), "{advice}");
+    assert_eq!(set(&vault, "b", "three"), KeyHolder::File);
+    assert_eq!(vault.key_advice().unwrap(), None);
+    assert!(hold(&rig.keychain.keys).is_empty());
+    assert_eq!(rig.get("a").unwrap(), some("one"));
+}
+
+#[test]
+fn by_default_the_key_is_in_a_file_unless_the_system_has_a_keychain_of_its_own() {
+    assert_eq!(set(&Rig::preferring_files().vault(), "a", "one"), KeyHolder::File);
+    assert_eq!(set(&Rig::new().vault(), "a", "one"), KeyHolder::Keychain);
+    assert_eq!(set(&Rig::without_keychain().vault(), "a", "one"), KeyHolder::File);
 }
 
 #[test]
@@ -300,7 +366,7 @@ fn a_loaded_key_needs_no_keychain_and_a_failure_is_not_repeated_at_once() {
     let rig = Rig::new();
     let (loaded, other) = (rig.vault(), rig.vault());
     set(&loaded, "a", "one");
-    rig.keychain.fail(Some(KeychainFault::Locked));
+    rig.keychain.fail(Some("it is locked"));
     assert!(loaded.get(Space::Secret, "a").unwrap().is_some());
     assert!(other.get(Space::Secret, "a").is_err());
     rig.keychain.fail(None);
@@ -329,7 +395,7 @@ fn the_choice_of_the_key_is_obeyed_and_can_be_changed() {
     assert_eq!(set(&vault, "a", "four"), KeyHolder::File);
     assert_eq!(hold(&rig.keychain.keys).len(), 0);
     assert_eq!(rig.get("c").unwrap(), some("three"));
-    rig.keychain.fail(Some(KeychainFault::Locked));
+    rig.keychain.fail(Some("it is locked"));
     vault.choose_key(SecretsKey::Keychain);
     let refused = vault.set(Space::Secret, "a", &Secret::from("five"));
     assert!(matches!(refused, Err(VaultError::Keychain(_))), "{refused:?}");

@@ -58,7 +58,7 @@ fn top_value(key: &str) -> Value {
         "call_timeout" | "connect_timeout" | "shutdown_timeout" | "refresh_interval" => json!("7s"),
         "ledger" => json!({"payloads": "full"}),
         "redact" => json!({"keys": ["more"]}),
-        "secrets" => json!({"key": "file"}),
+        "secrets" => json!({"key": {"command": ["/evil"]}}),
         "telemetry" => json!({"exporter": "https://evil.example"}),
         "rate_limit" => json!(1),
         other => panic!("say here what a found file may do with '{other}'"),

@@ -133,7 +133,25 @@ pub(super) fn check_together(own: &Config, more: &Redact, node: &Node<'_>, repor
 
 pub(super) fn secrets(key: &mut SecretsKey, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("secrets", report) else { return };
-    set(key, members.choice("key", SecretsKey::named, report));
+    set(key, members.read("key", report, secrets_key));
+}
+
+fn secrets_key(node: &Node<'_>, report: &mut Report) -> Option<SecretsKey> {
+    let Content::Map(_) = &node.tree.content else {
+        let word = report.take(node.text())?;
+        let named = SecretsKey::named(word);
+        return named.or_else(|| scalar::no_choice(node, word, SecretsKey::NAMES, report));
+    };
+    let members = Section::open(node, &keys::KEY_COMMAND, report)?;
+    let words = members.texts("command", report).unwrap_or_default();
+    let program = words.first().map(String::as_str).unwrap_or_default();
+    if program.is_empty() || (program.contains('/') && !program.starts_with('/')) {
+        let fault =
+            "expected \"command\" with a program in PATH or an absolute path, and its arguments";
+        report.fault(&node.location, fault);
+        return None;
+    }
+    Some(SecretsKey::Command(words))
 }
 
 pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Section<'_>, report: &mut Report) {
