@@ -152,7 +152,8 @@ fn leads_to(listening: IpAddr, taken: Option<SocketAddr>, host: &str) -> bool {
     let address = host.parse().map(|address: SocketAddr| address.ip());
     match address.or_else(|_| host.trim_matches(['[', ']']).parse()) {
         Ok(address) => has(address),
-        Err(_) => has(Ipv4Addr::LOCALHOST.into()) || has(Ipv6Addr::LOCALHOST.into()),
+        // Clients try both.
+        Err(_) => has(Ipv4Addr::LOCALHOST.into()) && has(Ipv6Addr::LOCALHOST.into()),
     }
 }
 

@@ -27,7 +27,7 @@ const ID_BYTES: usize = 8;
 /// neither must each server wait for a timeout of its own, nor a person be asked at every attempt.
 const FAILED_FOR: Duration = Duration::from_secs(10);
 
-/// Whether `auto` means the keychain, if it can be used: that of macOS needs no other program.
+/// `auto` means the keychain, if it can be used: that of macOS needs no other program.
 const PREFERS_KEYCHAIN: bool = cfg!(target_os = "macos");
 
 /// The words for a key in the keychain although `auto` means a file.
@@ -88,7 +88,7 @@ pub(super) struct KeyPlaces {
     pub(super) dir: PathBuf,
     pub(super) keychain: Arc<dyn Keychain>,
     pub(super) programs: Programs,
-    /// Whether `auto` means the keychain, if it can be used.
+    /// `auto` means the keychain, if it can be used.
     pub(super) prefers_keychain: bool,
 }
 

@@ -119,8 +119,9 @@ pub(super) fn is_hidden(name: &str, value: &str) -> bool {
         return false;
     }
     let plain = without_references(value);
-    let written = json!({ name: plain }).to_string();
-    is_secret(name, &plain) || REDACTOR.text(&written) != written
+    let mut member = json!({ name: plain });
+    let written = member.to_string();
+    is_secret(name, &plain) || REDACTOR.text(&written) != written || REDACTOR.value(&mut member)
 }
 
 /// Reports for each argument whether it is a secret because of those around it.
