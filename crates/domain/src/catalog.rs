@@ -345,7 +345,7 @@ impl Catalog {
     pub fn near(&self, caller: &Caller, name: &ToolName) -> Vec<String> {
         let visible = || self.servers.iter().filter(|server| caller.sees(&server.name));
         let in_server = |server: &Server| {
-            // The name of an unapproved tool is text that nobody reviewed.
+            // The name of an unapproved tool is unreviewed text.
             let shown = server.tools().filter(|(tool, lock)| {
                 let is_safe = *lock == Lock::Callable || tool.safe_name() == tool.name.as_str();
                 is_safe && !tool.is_for_apps

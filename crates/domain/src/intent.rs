@@ -85,7 +85,7 @@ impl Declaration {
     }
 }
 
-/// The agent's statement as far as it can be read, for the record, whatever the verdict.
+/// The readable part of the agent's statement, for the record, whatever the verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatedIntent {
     pub operation: Option<Class>,

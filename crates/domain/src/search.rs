@@ -109,8 +109,8 @@ impl Index {
     }
 }
 
-/// The weight of a similarity beside the score of words. Between 70 and 100 the results are the
-/// same, and no weight that adapts to the query or the catalog does better.
+/// The weight of a similarity relative to the score of words. Between 70 and 100 the results are
+/// the same, and no weight that adapts to the query or the catalog does better.
 const SIMILARITY_WEIGHT: f32 = 80.0;
 
 /// A tool that shares no word with the query is found from this similarity on. Nine in ten tools

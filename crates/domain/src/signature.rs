@@ -13,8 +13,8 @@ const PARAMETERS_MAX: usize = 10;
 /// more.
 const REQUIRED_MAX: usize = 50;
 
-/// The longest name of a parameter and the longest value of an enum, in characters; nobody calls
-/// with longer ones.
+/// The longest name of a parameter and the longest value of an enum, in characters; real calls have
+/// shorter ones.
 const NAME_CHARS_MAX: usize = 64;
 
 /// A longer first sentence is truncated.

@@ -1,5 +1,5 @@
 //! The life cycle of a connection to a server, as a state machine: events in, effects out. The
-//! driver that connects, waits and restarts is elsewhere and has no rules of its own.
+//! driver that connects, waits and restarts is elsewhere and has no rules.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The longest reason; ours are one sentence, which may quote a parser's message.
 const REASON_BYTES_MAX: usize = 1024;
 
-/// The longest part of a server's own words that is kept beside the reason.
+/// The longest part of a server's own words that is kept next to the reason.
 const SAID_BYTES_MAX: usize = 4 * 1024;
 
 /// The delay after the first failure; it doubles each time.

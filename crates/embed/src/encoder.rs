@@ -10,7 +10,7 @@ use crate::vector::{DIMENSIONS, Vector};
 
 const LAYERS: usize = 3;
 
-/// Numbers that stand for a token, and those of each attention head.
+/// Numbers that represent a token, and those of each attention head.
 const WIDTH: usize = 384;
 const HEAD: usize = 32;
 

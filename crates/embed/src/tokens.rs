@@ -142,7 +142,7 @@ fn is_kept(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r') || character != '\u{fffd}' && !is_control()
 }
 
-/// Splits off the next word; a mark of punctuation or a Chinese character is a word of its own.
+/// Splits off the next word; a mark of punctuation or a Chinese character is a separate word.
 fn next_word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;

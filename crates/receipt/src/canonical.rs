@@ -102,7 +102,7 @@ pub fn receipt(receipt: &Value) -> Option<String> {
     writer.faithful.then_some(writer.out)
 }
 
-/// The place of an object in a receipt, as far as it decides which members are signed.
+/// The place of an object in a receipt, which decides which of its members are signed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Receipt,

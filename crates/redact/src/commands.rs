@@ -50,7 +50,7 @@ const fn program(name: &'static str, flags: &'static [Flag]) -> Program {
     Program { name, flags, operand: false }
 }
 
-/// Stands for the place of an argument without a flag.
+/// Placeholder flag for the place of an argument without a flag.
 const OPERAND: Flag = flag("", FlagForm::Separate);
 
 const P_ATTACHED: &[Flag] = &[flag("-p", FlagForm::Attached)];
@@ -196,7 +196,7 @@ pub(super) fn redact_list(items: &mut [Value]) -> bool {
     found.is_some_and(|(program, skip)| program.redact(&mut items[skip..]))
 }
 
-/// Redacts the arguments of a command that is named beside them.
+/// Redacts the arguments of a command that is named next to them.
 pub(super) fn redact_arguments(command: &str, items: &mut [Value]) -> bool {
     named(command).is_some_and(|program| program.redact(items))
 }

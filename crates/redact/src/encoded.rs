@@ -67,7 +67,7 @@ pub(super) struct Encoding {
     pub(super) decoded: String,
 }
 
-/// Returns what the beginnings look like in base64, as far as the next byte does not change it.
+/// Returns the part of the beginnings in base64 that the next byte does not change.
 pub(super) fn clues() -> impl Iterator<Item = String> {
     let own = Credential::ALL.iter().map(|kind| kind.prefix());
     BEGINNINGS.iter().copied().chain(own).map(|text| {

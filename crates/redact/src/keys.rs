@@ -178,7 +178,7 @@ const OPEN_KEYS: &[&str] = &[
     "idempotency_key",
 ];
 
-/// Services whose tokens have no form of their own. A key that names one may hold a token.
+/// Services whose tokens have no distinctive form. A key that names one may hold a token.
 const SERVICES: &[&str] = &[
     "adafruit",
     "adobe",

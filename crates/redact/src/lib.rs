@@ -489,7 +489,7 @@ fn marker(text: &str) -> bool {
 }
 
 /// Returns the length of the marker at the start of the text. Only names that are used here count,
-/// so nobody can hide a secret in a made-up marker.
+/// so a made-up marker cannot hide a secret.
 fn marker_length(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("[redacted")?;
     if rest.starts_with(']') {

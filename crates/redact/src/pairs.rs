@@ -322,8 +322,8 @@ fn word_of_prose(key: &str) -> bool {
         .any(|word| key.eq_ignore_ascii_case(word))
 }
 
-/// Reports whether the value is a reference that brings a value of its own: `${NAME:-secret}`. An
-/// unquoted value ends before the brace.
+/// Reports whether the value is a reference with a default value: `${NAME:-secret}`. An unquoted
+/// value ends before the brace.
 fn has_default(value: &str) -> bool {
     let Some(rest) = value.strip_prefix("${") else { return false };
     let inner = rest.split_once('}').map_or(rest, |(inner, _)| inner);

@@ -265,7 +265,7 @@ struct Around {
     end: usize,
 }
 
-/// Finds the runs beside a clue; the one after it may also have `_` and `-`.
+/// Finds the runs next to a clue; the one after it may also have `_` and `-`.
 fn around(
     text: &str,
     word: &str,

@@ -28,7 +28,7 @@ pub struct StepOutcome {
     pub tokens: Option<u64>,
     /// True if a text was too long and is not whole.
     pub is_cut: bool,
-    /// True if the attempt may have changed something and nobody knows: another one could do it a
+    /// True if it is unknown whether the attempt changed something: another one could do it a
     /// second time.
     pub is_unclear: bool,
 }

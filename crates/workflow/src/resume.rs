@@ -1,4 +1,5 @@
-//! The point at which a run that stopped goes on: the last state that failed, with the outcomes of the others.
+//! The point at which a run that stopped continues: the last state that failed, with the outcomes
+//! of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ pub struct PastStep {
     pub status: PastStatus,
 }
 
-/// The point at which a run goes on.
+/// The point at which a run continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resumption {
     pub at: String,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::choice;
 
-/// Nobody watches a run that waits longer than this.
+/// A longer wait is of no use to the person who watches the run.
 const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
 
 choice! {

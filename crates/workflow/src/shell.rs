@@ -291,7 +291,7 @@ impl Scan {
     }
 }
 
-/// The words of a simple command, as far as they affect the next one.
+/// The words of a simple command that affect the next one.
 #[derive(Default)]
 struct Words {
     /// True after a word other than those that a command name can still follow.

@@ -18,7 +18,7 @@ pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolTableEntry {
-    /// `server__*` stands for all tools that a server has when the step runs.
+    /// `server__*` means all tools that a server has when the step runs.
     pub name: String,
     pub source: ToolSource,
 }
@@ -133,7 +133,7 @@ pub(super) fn known_operation(
     Err((Code::ProxyUnknownOperation, message))
 }
 
-/// Returns the fault in the inputs of an operation, as far as they do not depend on values.
+/// Returns the fault in those inputs of an operation that do not depend on values.
 pub(super) fn input_fault(
     plugin: &str,
     operation: &str,

@@ -31,7 +31,7 @@ pub struct Listing {
     /// The fingerprint of everything that the server listed, including faulty parts.
     told: u64,
     plans: Arc<ToolPlans>,
-    /// The other items of the server; `None` if nobody reviews them.
+    /// The other items of the server; `None` if they are not reviewed.
     offer: Option<Arc<ServerOffer>>,
 }
 
@@ -215,8 +215,8 @@ impl Listing {
         !self.places.is_empty() && !self.lacks_vectors()
     }
 
-    /// Returns the text of each approved tool that its vector is made from. Text that nobody has
-    /// approved gets no vector.
+    /// Returns the text of each approved tool that its vector is made from. Unapproved text gets no
+    /// vector.
     pub fn tool_texts(&self, server: &str) -> Vec<ToolText> {
         let approved = self.places.iter().map(|place| &self.tools[*place as usize]);
         let text = |tool: &Arc<Tool>| {

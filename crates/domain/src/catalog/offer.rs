@@ -21,7 +21,7 @@ pub struct ListedItem {
     pub approval: ApprovalState,
 }
 
-/// One resource, which nobody approves.
+/// One resource, which needs no approval.
 #[derive(Clone, Debug)]
 pub struct ListedResource {
     pub uri: String,

@@ -51,7 +51,7 @@ pub struct IntentDeclaration {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchConfig {
-    /// Similarity in meaning counts beside words.
+    /// Similarity in meaning counts in addition to words.
     pub learned: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Keeps the first of many findings and counts the rest.
 
-/// Nobody reads more; a file of a few megabytes could produce millions.
+/// More would not be read; a file of a few megabytes could produce millions.
 const FINDINGS_MAX: usize = 1_000;
 
 /// The findings of a reading, limited in number.

@@ -1,6 +1,6 @@
 //! The addresses of resources in the view over all servers. An address stays as its server wrote it
 //! as long as it leads to that server alone. Any other is qualified with the name of its server. A
-//! template that could stand for anybody's addresses leads to its server only with that name. The
+//! template that could match any server's addresses leads to its server only with that name. The
 //! mapping depends only on what the servers list, so that it is the same after every start.
 
 use std::borrow::Cow;
@@ -125,8 +125,8 @@ impl Addresses {
         is_reserved(uri) || !is_only(&self.owners(uri), server)
     }
 
-    /// Reports whether a template must be qualified: it has no literal start of its own, or another
-    /// server may have one of its expansions.
+    /// Reports whether a template must be qualified: it has no literal start that belongs to it
+    /// alone, or another server may have one of its expansions.
     pub fn template_needs_server(&self, server: &str, template: &str) -> bool {
         let start = literal_start(template);
         let overlaps = |other: &TemplateClaim| {
@@ -153,8 +153,8 @@ impl Addresses {
         found(&self.owners(address), address)
     }
 
-    /// Finds the server of a template, or else of an address. A template without a literal start of
-    /// its own is found only if it is qualified.
+    /// Finds the server of a template, or else of an address. A template without a literal start
+    /// that belongs to it alone is found only if it is qualified.
     pub fn find_template(&self, template: &str) -> AddressLookup {
         let mut owners = Vec::new();
         let known = self.templates.iter().filter(|claim| claim.template == template);
@@ -211,7 +211,7 @@ fn is_own_start(start: &str) -> bool {
         None => rest,
     };
     let mut segments = path.split(['/', ':', '?', '#']);
-    // What follows the last delimiter goes on in the expression.
+    // The expression continues what follows the last delimiter.
     segments.next_back();
     !is_shared(&scheme) || segments.any(|segment| !matches!(segment, "" | "." | ".."))
 }
@@ -317,7 +317,7 @@ fn literal_start(template: &str) -> &str {
     template.split('{').next().unwrap_or_default()
 }
 
-/// Reports whether an address may be an expansion of a template (RFC 6570). An expression stands for
+/// Reports whether an address may be an expansion of a template (RFC 6570). An expression matches
 /// any text, so that no expansion is missed.
 pub(crate) fn fits(template: &str, uri: &str) -> bool {
     let mut literals = Vec::new();
@@ -438,8 +438,8 @@ mod tests {
         assert_eq!(addresses.find_template("file:///{path}"), AddressLookup::Nothing);
     }
 
-    /// The hostile server offers one template, or several, beside a server that lists resources and
-    /// one that has a template and a server of any file.
+    /// The hostile server offers one template, or several, next to a server that lists resources
+    /// and one that has a template and a server of any file.
     #[test]
     fn a_template_leads_nowhere_without_a_literal_start_of_its_own() {
         let unclaimed = ["unknown:x", "file:///etc/passwd", "https://other.com/x", "ui://page"];

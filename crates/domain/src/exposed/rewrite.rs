@@ -29,7 +29,7 @@ pub enum AddressForm {
     Error,
 }
 
-/// Results of tools within results of tools; nobody needs as many.
+/// Results of tools within results of tools; real ones nest less.
 const NESTED_MAX: usize = 4;
 
 /// Addresses of one message that are looked up. Any further one is qualified, which is always right.

@@ -31,7 +31,7 @@ const ERROR_BYTES_KEPT: usize = 64 << 10;
 #[error("not a valid hook event: {}", json::explain(.0))]
 pub struct HookFault(#[from] serde_json::Error);
 
-/// The real name of a file, as far as it could be found out in time.
+/// The real name of a file, if it could be resolved in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RealName {
     /// It is the given one.

@@ -70,8 +70,8 @@ pub struct NameOwners {
 }
 
 impl NameOwners {
-    /// Decides whether an event may count under these names, and gives those that nobody owns to its
-    /// agent. An unknown sender may use only names that nobody owns, and gets none.
+    /// Decides whether an event may count under these names, and gives those without an owner to
+    /// its agent. An unknown sender may use only names without an owner, and gets none.
     pub fn admit(
         &mut self,
         names: &[String],

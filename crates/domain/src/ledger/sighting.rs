@@ -114,7 +114,7 @@ impl Sighting {
     }
 }
 
-/// Reports whether several agents used one id at the gate: then nobody knows whose it is.
+/// Reports whether several agents used one id at the gate: then its owner is unknown.
 pub fn is_contested<'a>(others: impl Iterator<Item = &'a Sighting>) -> bool {
     let mut agents = others.filter(|other| other.observer == Observer::Gate).map(|own| &own.agent);
     let first = agents.next();

@@ -302,7 +302,7 @@ fn tidy(path: &str) -> Cow<'_, str> {
         match (part, parts.last().copied()) {
             ("" | ".", _) => {}
             ("..", None) if is_absolute => {}
-            // What `~` stands for is not known here.
+            // The meaning of `~` is not known here.
             ("..", None | Some(".." | "~")) => parts.push(part),
             ("..", Some(_)) => drop(parts.pop()),
             (part, _) => parts.push(part),

@@ -16,7 +16,7 @@ const NOT_PERMITTED_REMEDIATION: &str = "Your token does not allow calls of this
 /// The reason that a caller cannot call a tool that it can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Obstacle {
-    /// Nobody can call it.
+    /// It cannot be called.
     Locked(LockStatus),
     /// The caller's token never allows it.
     NotPermitted,

@@ -1,7 +1,7 @@
 //! Addresses and paths in a query. They are future arguments: their kind says more about the tool
 //! that is wanted than their words.
 
-/// Returns the words that stand for the addresses and paths in a query.
+/// Returns the words that represent the addresses and paths in a query.
 pub(super) fn kinds(text: &str) -> impl Iterator<Item = &'static str> {
     let mut chunks = text.split_whitespace();
     let has_url = text.contains("://");

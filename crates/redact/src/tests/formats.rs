@@ -1,5 +1,5 @@
-//! Tests of secrets that a format of their own gives away, of the gate's own keys, and of ordinary
-//! lines near all rules.
+//! Tests of secrets that their format gives away, of the gate's own keys, and of ordinary lines
+//! near all rules.
 
 use super::*;
 use crate::Credential;

@@ -1,7 +1,7 @@
-//! Checks the options that a step gives to its agent's program: when a workflow is read, as far as
-//! its templates leave them known, and again when the step starts. Under isolation, only options
-//! known not to re-enable the program's own tools are allowed: new versions bring new flags, and a
-//! list of harmful ones would always be outdated.
+//! Checks the options that a step gives to its agent's program: when a workflow is read, except
+//! those that its templates leave open, and again when the step starts. Under isolation, only
+//! options known not to re-enable the program's own tools are allowed: new versions bring new
+//! flags, and a list of harmful ones would always be outdated.
 
 use serde_json::{Map, Value};
 
@@ -119,7 +119,7 @@ impl<'a> ProgramOptions<'a> {
         let mut faults = Vec::new();
         let is_program = self.provider != Provider::OpenAiCompatible;
         if is_program && self.model.is_some_and(|model| model.known.starts_with('-')) {
-            // Some programs would read it as a flag of its own.
+            // Some programs would read it as a separate flag.
             faults.push(fault(OptionPart::Model, "a model's name cannot begin with '-'"));
         }
         let texts = self.args.iter().enumerate().map(|(at, arg)| (OptionPart::Arg(at), arg));

@@ -27,8 +27,8 @@ pub(super) struct AgentPair {
     pub(super) to: u32,
 }
 
-/// The edges of one system. Two agents share one edge per kind, whoever came first; a stale read
-/// has a victim and so a direction.
+/// The edges of one system. Two agents share one edge per kind, regardless of which came first; a
+/// stale read has a victim and so a direction.
 pub(super) struct Edges<R> {
     edges: HashMap<u64, Bond<R>, BuildHasherDefault<Mix>>,
 }
@@ -137,7 +137,7 @@ impl<R: Copy> Edges<R> {
     }
 }
 
-/// A hasher for keys that are assigned here, so nobody can choose them to collide.
+/// A hasher for keys that are assigned here, so an attacker cannot choose them to collide.
 #[derive(Default)]
 struct Mix(u64);
 

@@ -5,7 +5,7 @@ use super::meeting::Meeting;
 use super::touch::ContentionKind;
 
 /// Agents of one resource that a touch is compared with, most recent first. More within one window
-/// is a crowd that nobody can make sense of.
+/// is a crowd that no reader can make sense of.
 pub const CROWD_MAX: usize = 64;
 
 /// A square matrix of places, one cell for each kind of meeting.

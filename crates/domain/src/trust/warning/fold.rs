@@ -33,8 +33,8 @@ pub(super) fn lookalike(character: char) -> char {
     LATIN_LETTERS.letter(character)
 }
 
-/// Letters by the characters that stand for them, in the order of these: every character of a text is
-/// looked up.
+/// Letters by the characters that are read as them, in the order of these: every character of a
+/// text is looked up.
 struct LetterTable(Vec<(char, char)>);
 
 static PLAIN_LETTERS: LazyLock<LetterTable> = LazyLock::new(|| LetterTable::of(&ACCENTED));
@@ -48,7 +48,7 @@ impl LetterTable {
         LetterTable(pairs)
     }
 
-    /// Returns the letter that a character stands for, or the character itself.
+    /// Returns the letter that a character is read as, or the character itself.
     fn letter(&self, character: char) -> char {
         let found = self.0.binary_search_by_key(&character, |(other, _)| *other);
         found.map_or(character, |at| self.0[at].1)

@@ -1,5 +1,5 @@
-//! A small linear model for texts that steer a model in words of their own: a weight for each word
-//! and pair of words, learned from labelled definitions by its tests.
+//! A small linear model for texts that steer a model in their own words: a weight for each word and
+//! pair of words, learned from labelled definitions by its tests.
 
 use std::collections::HashSet;
 

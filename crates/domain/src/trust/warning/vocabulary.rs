@@ -1,5 +1,5 @@
 //! The words that rules are made of, by their role in a sentence. Words are lowercase and without
-//! accents; a star at the end stands for any ending.
+//! accents; a star at the end matches any ending.
 
 mod english;
 mod other;
