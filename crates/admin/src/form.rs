@@ -1,5 +1,5 @@
-//! Types that stand for the schema of a parameter, where utoipa requires a type: a parameter whose
-//! schema comes from a function would lose its description.
+//! Types that give the schema of a parameter where utoipa requires a type: a parameter whose schema
+//! comes from a function would lose its description.
 
 use crate::view::words;
 

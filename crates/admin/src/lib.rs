@@ -1,6 +1,6 @@
 //! The operator's interface: REST over HTTP and over `control.sock`. It shows the state of the
-//! gate, makes calls through the same pipeline, and passes on people's decisions. It holds no rules
-//! of its own.
+//! gate, makes calls through the same pipeline, and passes on people's decisions. It holds no
+//! rules.
 
 mod access;
 mod activity;

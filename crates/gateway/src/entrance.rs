@@ -1,5 +1,5 @@
 //! Admission of requests: the caller behind a token, and the treatment of wrong tokens and codes.
-//! Only their answers are delayed, so nobody else waits.
+//! Only their answers are delayed, so no one else waits.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

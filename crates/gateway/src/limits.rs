@@ -88,8 +88,8 @@ pub(crate) const EXIT_STATUS_WAIT: Duration = Duration::from_millis(500);
 /// no token.
 pub(crate) const CONNECTIONS_MAX: usize = 1024;
 
-/// Connections of one address on which nobody has shown a valid token yet: more than a browser or a
-/// pool of clients opens before its first request.
+/// Connections of one address without a valid token so far: more than a browser or a pool of
+/// clients opens before its first request.
 pub(crate) const ADDRESS_CONNECTIONS_MAX: usize = 64;
 
 /// Wrong tokens or codes of one address that are answered at once, and within which time.
@@ -213,8 +213,8 @@ pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which a server that needs a sign-in is checked for one in another process.
 pub(crate) const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Time for which a server counts as one that nobody can sign in to: each of its refusals would
-/// otherwise cost a search for metadata.
+/// Time for which a sign-in to a server counts as impossible: each of its refusals would otherwise
+/// cost a search for metadata.
 pub(crate) const LOGIN_LACK_KEPT: Duration = Duration::from_secs(60);
 
 /// Time before a token is renewed again after the authorization server could not be reached: many

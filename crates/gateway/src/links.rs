@@ -1,6 +1,6 @@
-//! The real names of files: symbolic links are followed on threads of their own and for a bounded
-//! time, because a network mount that is gone answers never. What cannot be followed keeps the name
-//! that the call gave.
+//! The real names of files: symbolic links are followed on separate threads and for a bounded time,
+//! because a network mount that is gone never answers. What cannot be followed keeps the name that
+//! the call gave.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -178,7 +178,7 @@ impl Links {
     ) -> Option<oneshot::Receiver<T>> {
         let (done, result) = oneshot::channel();
         let job = move |shared: &LinksState| {
-            // Nobody waits for what comes too late.
+            // A late result has no receiver.
             if !done.is_closed() {
                 let _ = done.send(work(shared));
             }
@@ -344,7 +344,7 @@ mod tests {
         symlink("fifo", dir.join("to-fifo")).unwrap();
         symlink("closed", dir.join("to-closed")).unwrap();
         fs::set_permissions(dir.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
-        // Nothing is opened, so that a pipe without a writer blocks nobody.
+        // Nothing is opened, so that a pipe without a writer does not block.
         assert_eq!(real(&dir, "to-fifo").as_deref(), Some("fifo"));
         assert_eq!(real(&dir, "to-closed/x").as_deref(), Some("closed/x"));
         fs::set_permissions(dir.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();

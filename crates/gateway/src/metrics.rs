@@ -36,7 +36,7 @@ const STATUSES: usize = RecordStatus::ALL.len();
 
 #[derive(Default)]
 pub struct Metrics {
-    /// Tallies by server name; the empty name stands for servers not in the catalog. A removed
+    /// Tallies by server name; the empty name counts servers that are not in the catalog. A removed
     /// server keeps its counts, since a counter never decreases.
     servers: RwLock<HashMap<Arc<str>, Tally>>,
     durations: [Histogram; CLASSES],

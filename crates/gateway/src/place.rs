@@ -101,8 +101,8 @@ impl ServerPlace {
         ServerPlace { roots, ..self }
     }
 
-    /// Returns the folder from which a server with this name of its own resolves relative paths. Its
-    /// name decides nothing but that.
+    /// Returns the folder from which a server that calls itself by this name resolves relative
+    /// paths. Its name decides nothing but that.
     pub(crate) fn root(&self, info: Option<&str>) -> Option<&str> {
         if !self.is_local {
             return None;

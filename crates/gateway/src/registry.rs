@@ -102,7 +102,7 @@ impl Registry {
         }
     }
 
-    /// Returns the place of a server's files, as far as the calls of this session see it.
+    /// Returns the place of a server's files, as seen by the calls of this session.
     pub(crate) fn place(&self, server: &str, session: Option<&str>) -> ServerPlace {
         match self.read().get(server) {
             Some(Registration::Upstream(upstream)) => upstream.place(session),

@@ -9,7 +9,7 @@ use redact::KnownSecrets;
 use store::vault::{Secret, Space, Vault};
 use tokio::sync::oneshot;
 
-/// The value that stands for a secret whose value does not matter.
+/// The placeholder for a secret whose value does not matter.
 const ASSUMED: &str = "secret";
 
 /// The schemes of headers, before the credential.
@@ -57,7 +57,7 @@ impl SecretSupply {
     }
 }
 
-/// Works with the vault on a thread of its own: a keychain may take seconds, and the blocking threads
+/// Works with the vault on a separate thread: a keychain may take seconds, and the blocking threads
 /// are few.
 pub(crate) async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,

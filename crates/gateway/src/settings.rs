@@ -13,7 +13,7 @@ use redact::{KnownSecrets, Redactor};
 #[derive(Clone)]
 pub struct GateSettings {
     pub strictness: Strictness,
-    /// Searches count meaning beside words.
+    /// Searches count meaning in addition to words.
     pub learned: bool,
     pub tools_limit: u32,
     pub tool_response_limit: u32,

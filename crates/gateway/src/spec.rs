@@ -248,7 +248,7 @@ impl ServerSpec {
                 command.pinned = program;
                 None
             }
-            // What nobody has approved yet may still change.
+            // Unapproved settings may still change.
             None if self.rules.quarantined => None,
             None => {
                 command.pinned = program;
@@ -282,14 +282,14 @@ impl ServerSpec {
     }
 
     /// Reports whether the server may be started: not if it is switched off, nor if somebody else
-    /// added it or changed its pinned program and nobody has approved that yet.
+    /// added it or changed its pinned program and that is not approved yet.
     pub(crate) fn may_start(&self) -> bool {
         let is_own = self.trust.origin == ServerOrigin::Own && !self.trust.is_altered;
         !self.rules.disabled && (is_own || !self.rules.quarantined)
     }
 
-    /// Returns the reason that the server cannot be started, as far as it is known before the
-    /// attempt. Of the secrets it needs only the names. Blocks.
+    /// Returns the reason that the server cannot be started, if it is known before the attempt. Of
+    /// the secrets it needs only the names. Blocks.
     pub fn start_fault(&self, vault: &Vault) -> Option<String> {
         match SecretValues::assumed(vault, self.secrets()) {
             Ok(secrets) => start_fault(&self.endpoint, &secrets),
@@ -448,7 +448,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Returns the names its tools get beside those of others: a plugin's tools already carry its
+    /// Returns the names its tools get among those of others: a plugin's tools already carry its
     /// name as a prefix.
     pub(crate) fn names(&self) -> Names {
         match self {

@@ -46,7 +46,7 @@ pub(crate) struct Offer {
 pub(crate) struct Extras {
     pub(crate) instructions: Option<String>,
     pub(crate) lists: Vec<ItemList>,
-    /// The resources, which need no approval of their own.
+    /// The resources, which need no separate approval.
     pub(crate) resources: Arc<[ListedResource]>,
     /// The number of times the server announced other resources.
     pub(crate) resources_changed: u64,

@@ -197,7 +197,7 @@ impl Upstream {
         self.sign_ins.as_ref()
     }
 
-    /// Returns what a caller with a sign-in of its own must do first, if it must.
+    /// Returns what a caller with its own sign-in must do first, if anything.
     pub(crate) async fn missing_login(&self, caller: &Caller) -> Option<String> {
         self.sign_ins.as_ref()?.missing(caller).await
     }

@@ -49,7 +49,7 @@ impl Gateway {
         }
     }
 
-    /// Makes the vectors of some lists on a thread of its own, at low priority.
+    /// Makes the vectors of some lists on a separate thread, at low priority.
     async fn read_lists(&self, lists: Vec<UnreadListing>) {
         let file = self.shared.store.vectors(VERSION, Vector::BYTES);
         let stop = self.shared.draining.clone();

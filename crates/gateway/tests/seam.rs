@@ -90,7 +90,7 @@ fn progress(ctx: &CallContext) -> String {
     "told".to_owned()
 }
 
-/// A gate with a ledger of its own.
+/// A gate with its own ledger.
 struct Gate {
     gateway: Gateway,
     _home: TempDir,

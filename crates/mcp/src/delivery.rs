@@ -9,9 +9,9 @@ use crate::peer::Trace;
 /// None of its bytes was taken, or the other side refused to act on it.
 const WAITING: u8 = 0;
 const SENT: u8 = 1;
-/// Nobody waits for it any more, and it is never sent.
+/// No caller waits for it any more, and it is never sent.
 const WITHDRAWN: u8 = 2;
-/// Nobody waits for it any more, and it may have been sent.
+/// No caller waits for it any more, and it may have been sent.
 const ABANDONED: u8 = 3;
 
 /// The delivery of one message.
@@ -25,7 +25,7 @@ impl Delivery {
     }
 
     /// Notes that the first bytes are about to be handed over. Returns false if they must not be,
-    /// because nobody waits for the answer any more.
+    /// because no caller waits for the answer any more.
     pub(crate) fn begin(&self) -> bool {
         self.change(WAITING, SENT) || self.0.load(Ordering::SeqCst) != WITHDRAWN
     }
@@ -51,7 +51,7 @@ impl Delivery {
 #[derive(Clone, Copy)]
 pub struct Dispatch<'a> {
     pub delivery: &'a Arc<Delivery>,
-    /// Sent beside the message, if the transport has a place for it.
+    /// Sent next to the message, if the transport has a place for it.
     pub trace: Option<&'a Trace>,
 }
 

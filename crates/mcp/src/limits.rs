@@ -156,8 +156,8 @@ pub const REPLAY_TOTAL_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
 /// Time that a response is kept: a laptop that was closed for a moment, a network that changes.
 pub const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// The time a client is asked to wait before it reconnects. The call goes on meanwhile, so there is
-/// no reason to wait long.
+/// The time a client is asked to wait before it reconnects. The call continues meanwhile, so a long
+/// wait is not needed.
 pub const REPLAY_RETRY: Duration = Duration::from_secs(1);
 
 /// One request about authorization: metadata, a registration, a token.

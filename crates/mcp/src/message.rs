@@ -63,7 +63,7 @@ impl BadFrame {
         BadFrame { id, ..self }
     }
 
-    /// Returns the request that it answers, as far as that can be seen.
+    /// Returns the request that it answers, if that is recognizable.
     pub fn answered(&self) -> Option<&Id> {
         self.answered.as_ref()
     }

@@ -88,7 +88,7 @@ pub enum MessageRoute {
     Within(Id),
 }
 
-/// W3C trace context sent beside a message, in headers. None of it has been validated.
+/// W3C trace context sent next to a message, in headers. None of it has been validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub parent: String,
@@ -109,7 +109,7 @@ pub struct RequestContext {
     pub cancel: CancellationToken,
     /// The reason of the cancellation.
     pub reason: CancelReason,
-    /// The trace context sent by the transport beside the request.
+    /// The trace context sent by the transport next to the request.
     pub trace: Option<Box<Trace>>,
 }
 
@@ -130,7 +130,7 @@ pub struct Ask {
     pub reason: CancelReason,
     pub progress: Option<ProgressSink>,
     pub notices: Option<NoticeSink>,
-    /// Sent beside the request, if the transport has a place for it.
+    /// Sent next to the request, if the transport has a place for it.
     pub trace: Option<Box<Trace>>,
     /// Tells, once the request has failed, whether it may have been sent.
     pub delivery: Arc<Delivery>,

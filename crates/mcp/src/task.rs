@@ -19,7 +19,7 @@ pub fn spawn_tracked(tracker: &TaskTracker, future: impl Future<Output = ()> + S
 }
 
 /// Starts work that blocks, on a thread meant for that. The future returns the work's value; the
-/// work is done even if nobody awaits it.
+/// work is done even if the future is not awaited.
 pub fn spawn_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, JoinError>> + Send + 'static {

@@ -171,7 +171,7 @@ async fn without_pkce_nobody_is_sent_to_sign_in() {
     assert!(AuthorizationRequest::new(&found, endpoint, redirect, &[], true).is_ok());
 }
 
-/// A hostile server may name the page of an honest one, with parameters of its own choice.
+/// A hostile server may name the page of an honest one, with parameters of its choice.
 #[tokio::test]
 async fn an_authorization_page_gets_our_parameters_alone() {
     let site = Site::start(|base, path| {

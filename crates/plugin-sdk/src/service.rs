@@ -41,7 +41,7 @@ load any plugins automatically";
 /// Time for running operations to finish after the host requests shutdown.
 const LAST_CALLS: Duration = Duration::from_secs(1);
 
-/// Maximum size of one message. Hosts have limits of their own.
+/// Maximum size of one message. Hosts have their own limits.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 impl Plugin {

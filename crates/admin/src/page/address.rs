@@ -1,7 +1,7 @@
 //! The origins of a gate: one for clients, and one for the page. A browser keeps what any earlier
-//! holder of an origin left there: a service worker, a cached page, a tab. So the page has an origin
-//! that nobody else can have held: a name that is made up at each start, or one that the operator
-//! configured.
+//! holder of an origin left there: a service worker, a cached page, a tab. So the page has an
+//! origin that no other server can have held: a name that is made up at each start, or one that the
+//! operator configured.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -35,9 +35,10 @@ enum PagePlace {
     Unsafe(String),
 }
 
-/// Returns the address that this machine's browsers may try beside that of a listener: for a name
-/// below `localhost`, they take whichever loopback address answers. A listener on every address has
-/// none: it may be reached through a forwarder, such as a container's, that has only one of the two.
+/// Returns the address that this machine's browsers may try in addition to that of a listener: for
+/// a name below `localhost`, they take whichever loopback address answers. A listener on every
+/// address has none: it may be reached through a forwarder, such as a container's, that has only
+/// one of the two.
 pub fn other_loopback(listening: IpAddr) -> Option<IpAddr> {
     match listening {
         IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(Ipv6Addr::LOCALHOST.into()),
@@ -107,9 +108,9 @@ impl GateAddress {
     }
 
     /// Reports whether the page is served to a request with this `Host`, which the guard has let
-    /// pass. Nobody else can hold an origin under the gate's own certificate, nor the name of this
-    /// start, nor, by the operator's word, a name of the config. A plain name of this machine belongs
-    /// to whichever program has the port.
+    /// pass. No one else can hold an origin under the gate's own certificate, nor the name of this
+    /// start, nor, by the operator's word, a name of the config. A plain name of this machine
+    /// belongs to whichever program has the port.
     pub(crate) fn serves_page(&self, host: &str) -> bool {
         self.has_tls
             || self.own_name().is_some_and(|name| name.eq_ignore_ascii_case(host))
@@ -245,7 +246,7 @@ mod tests {
                 "http://localhost:7420",
                 https[0],
             ),
-            // The origin is not allowed: nobody could sign in there.
+            // The origin is not allowed, so a sign-in there would fail.
             ("127.0.0.1:7420", "behind_proxy", gate, &[], "http://127.0.0.1:7420", OWN),
             ("127.0.0.1:7420", TLS, &[], &[], "https://127.0.0.1:7420", "https://127.0.0.1:7420"),
             ("0.0.0.0:443", TLS, gate, https, https[0], https[0]),

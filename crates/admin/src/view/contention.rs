@@ -26,7 +26,7 @@ pub struct ContentionNode {
     pub calls: u64,
     pub reads: u64,
     pub writes: u64,
-    /// Touches of which nobody knows whether they read or wrote.
+    /// Touches that are not known to be reads or writes.
     pub unknown: u64,
     pub resources: u64,
 }

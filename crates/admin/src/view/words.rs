@@ -1,5 +1,5 @@
-//! Schemas of single values: closed lists of words, which the domain defines, and texts with a
-//! format of their own.
+//! Schemas of single values: closed lists of words, which the domain defines, and texts with their
+//! own format.
 
 use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;

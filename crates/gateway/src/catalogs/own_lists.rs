@@ -11,7 +11,7 @@ use domain::catalog::Listing;
 
 #[derive(Default)]
 pub(super) struct OwnLists {
-    /// Sessions with a list of their own; most have none.
+    /// Sessions with their own list; most have none.
     by_session: RwLock<ViewsBySession>,
 }
 

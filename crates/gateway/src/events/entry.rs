@@ -76,7 +76,7 @@ pub(super) fn of(
     };
     if !is_admitted {
         started.warnings.push(format!("claims '{}' of another process", frame.session_id));
-        // The claims of the sender would stand in the receipt beside the agent's name.
+        // The claims of the sender would stand in the receipt next to the agent's name.
         started.outside.iter_mut().for_each(|outside| outside.agent_id = None);
     }
     started.warnings.extend(named.warnings);
@@ -182,8 +182,8 @@ fn agent(frame: &EventFrame, redactor: &Redactor) -> RecordAgent {
     }
 }
 
-/// Returns the session and the agent that an event names, as far as it does. A hook without a session
-/// names none.
+/// Returns the session and the agent that an event names, if any. A hook without a session names
+/// none.
 pub(super) fn names(frame: &EventFrame, redactor: &Redactor) -> Vec<String> {
     let session = Some(&frame.session_id).filter(|session| *session != hook::NO_SESSION).cloned();
     let has_agent = session.is_some() || frame.identity.agent_id.is_some();

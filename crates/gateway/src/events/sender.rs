@@ -51,7 +51,8 @@ pub(super) struct EventOrigin {
     pub(super) id: Uuid,
     pub(super) sender: Option<Sender>,
     pub(super) arrival: Arrival,
-    /// The session and the agent that the event names are its sender's, as far as is known.
+    /// The session and the agent that the event names are its sender's, or not known to be
+    /// another's.
     pub(super) is_admitted: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Discovery mode: seven tools through which an agent finds the tools of all servers, reads their
-//! schemas and calls them with a declared intent; beside them the servers' prompts, and the
+//! schemas and calls them with a declared intent; in addition, the servers' prompts, and the
 //! resources that results link to.
 
 mod cut;
@@ -65,7 +65,7 @@ pub(super) struct Discovery {
 /// link to.
 const CAPABILITIES: &str = r#"{"tools":{},"prompts":{"listChanged":true},"resources":{}}"#;
 
-/// The reason that one of the gate's tools has no result of its own.
+/// The reason that one of the gate's tools has no result.
 enum ToolFailure {
     Refused(RefusedAnswer),
     /// An error for the client, not for its model.

@@ -323,7 +323,7 @@ impl Passthrough {
     }
 }
 
-/// Limits what a server says of itself, which nobody reviews: beyond its bound only the beginnings
+/// Limits what a server says of itself, which is not reviewed: beyond its bound only the beginnings
 /// of its names are left.
 fn bounded_info(info: Raw) -> Option<Raw> {
     if info.get().len() <= limits::SERVER_INFO_BYTES_MAX {

@@ -109,7 +109,7 @@ fn answered(outcome: CallOutcome, refusal: impl FnOnce(&Refusal) -> Raw) -> Raw 
     }
 }
 
-/// Adds the gate's notes to `_meta`, beside the server's own members; the content stays the
+/// Adds the gate's notes to `_meta`, next to the server's own members; the content stays the
 /// server's.
 fn noted(result: &Raw, warnings: &[String], kept: RecordState) -> Raw {
     let rewrite = || {

@@ -141,7 +141,7 @@ impl Session {
         self.rights.caller()
     }
 
-    /// Refuses what only an initialized client may do: before that, nobody knows who it is.
+    /// Refuses what only an initialized client may do: before that, its identity is unknown.
     pub(super) fn require_hello(&self) -> Result<(), ErrorObject> {
         let words = "nothing is executed before 'initialize'";
         self.hello.get().map(drop).ok_or_else(|| ErrorObject::new(INVALID_REQUEST, words))

@@ -61,7 +61,7 @@ pub fn open(
 /// The surface of actions that bypassed the gate.
 pub const BYPASS: &str = "bypass";
 
-/// Records that an agent used a tool of its own, bypassing the gate: there was no decision about
+/// Records that an agent used one of its own tools, bypassing the gate: there was no decision about
 /// it, and only the tool's name is known.
 pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, tool: &str) {
     let id = uuid::Uuid::now_v7().to_string();

@@ -1,5 +1,5 @@
-//! The connections of a listener, bounded so that one client cannot use them up: those on which
-//! nobody has shown a valid token by their address, the others by the token.
+//! The connections of a listener, bounded so that one client cannot use them up: those without a
+//! valid token so far by their address, the others by the token.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};

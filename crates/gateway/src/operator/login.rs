@@ -282,8 +282,8 @@ impl Gateway {
         self.shared.registry.upstream(name)?.sign_ins()?.token_logins().await
     }
 
-    /// Returns the catalog as a caller can use it: a server that it must sign in to first is in that
-    /// state, whoever else has signed in.
+    /// Returns the catalog as a caller can use it: a server that it must sign in to first is in
+    /// that state, even if others have signed in.
     pub(crate) async fn with_logins(
         &self,
         mut catalog: Arc<Catalog>,

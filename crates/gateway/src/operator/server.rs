@@ -20,7 +20,7 @@ use crate::program::ProgramFile;
 use crate::spec::{ServerSpec, Trust};
 
 impl Gateway {
-    /// Adds a server that nobody has approved: it is shown but not started.
+    /// Adds an unapproved server: it is shown but not started.
     pub async fn add_server(
         &self,
         by: &DecisionSource,

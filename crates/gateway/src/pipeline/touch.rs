@@ -193,7 +193,7 @@ fn of_method(call: &Call, params: &Map<String, Value>, place: &CallPlace<'_>) ->
     PlannedTargets { found, basis, is_partial }
 }
 
-/// Returns what the call does to its resources, as far as trusted text tells it.
+/// Returns what the call does to its resources, judged by trusted text.
 fn access(call: &Call, snapshot: &Snapshot, plan: Option<&ToolPlan>) -> Access {
     let verb = plan.map_or(Access::Unknown, |plan| plan.verb);
     Access::of_call(snapshot.hints(call), declared(call), verb)

@@ -1,5 +1,5 @@
 //! Log lines about the lists of a server: items that are locked or accepted, and warnings about
-//! items that nobody reviews because they are the first list or accepted automatically.
+//! items that are not reviewed because they are the first list or accepted automatically.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

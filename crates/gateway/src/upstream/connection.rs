@@ -210,8 +210,7 @@ fn without_secrets() -> String {
     )
 }
 
-/// Returns the reason that a server cannot be started, as far as it is known before the attempt.
-/// Blocks.
+/// Returns the reason that a server cannot be started, if it is known before the attempt. Blocks.
 pub(crate) fn start_fault(endpoint: &ServerEndpoint, secrets: &SecretValues) -> Option<String> {
     match endpoint {
         ServerEndpoint::Stdio(command) => match command.child_spec(secrets) {
@@ -252,7 +251,7 @@ fn http_endpoint(
     Ok(endpoint)
 }
 
-/// Returns the resources with an address, as far as the bounds allow.
+/// Returns the resources with an address, up to the bounds.
 fn usable(listed: Vec<Raw>) -> Arc<[ListedResource]> {
     let mut bytes = 0;
     let fits = |resource: &Raw| DefinitionExcess::check(resource.get()).is_ok();

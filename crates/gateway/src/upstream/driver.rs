@@ -414,7 +414,7 @@ impl Driver {
                 state => state.clone(),
             }
         } else {
-            // The server is shown but never started: nobody has to wait for it.
+            // The server is shown but never started: no call has to wait for it.
             UpstreamState::Stopped
         };
         if *self.wiring.state.borrow() != state {

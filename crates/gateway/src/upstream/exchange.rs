@@ -145,7 +145,7 @@ impl Upstream {
             match (lane, &sink) {
                 (Lane::Own, Some(sink)) => sink(notification),
                 (Lane::Own, None) => Some(notification),
-                // It concerns nobody else.
+                // It concerns no other client.
                 (Lane::Shared, None) => None,
                 (Lane::Shared, Some(sink)) => {
                     let is_wanted = method != MESSAGE

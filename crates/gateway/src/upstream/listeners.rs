@@ -152,7 +152,7 @@ impl Listeners {
         Wishes { subscribed, level: most_detailed(&by_session) }
     }
 
-    /// Returns what one client wants on a connection of its own.
+    /// Returns what one client wants on its own connection.
     pub(super) fn wishes_of(&self, session: &str) -> Wishes {
         let mut by_session = self.lock();
         let Some(listener) = by_session.get_mut(session) else { return Wishes::default() };

@@ -197,7 +197,7 @@ impl OwnConnections {
         }
     }
 
-    /// Reports whether each agent token has a sign-in of its own. Then nobody shares a connection.
+    /// Reports whether each agent token has its own sign-in. Then no connection is shared.
     fn is_per_token(&self) -> bool {
         self.around.sign_ins.as_ref().is_some_and(|sign_ins| sign_ins.is_per_token())
     }

@@ -122,7 +122,7 @@ impl RefusalLog {
     ) {
         let reason = refusal.error(method).message;
         let refused = RefusedQuestions { origin: &self.origin, call, method, reason, count };
-        // Nobody waits for the commit: the server gets its error either way.
+        // No caller waits for the commit: the server gets its error either way.
         drop(self.store.append(refused.entry(&self.settings.load())));
     }
 }

@@ -33,7 +33,7 @@ const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
 const ROOTS: &str = "roots/list";
 
-/// Stands for any method of a server's own where refused questions are counted.
+/// Placeholder for any custom method of a server where refused questions are counted.
 const CUSTOM: &str = "custom method";
 
 const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";

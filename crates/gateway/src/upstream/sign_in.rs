@@ -52,7 +52,7 @@ struct SignInServer {
     target: ArcSwapOption<SignInTarget>,
     /// The server's last words about how to be authorized.
     challenge: Mutex<Challenge>,
-    /// The reason that nobody can sign in to it, and when it was found out.
+    /// The reason that a sign-in to it is impossible, and when it was found out.
     lack: tokio::sync::Mutex<Option<(Instant, String)>>,
 }
 
@@ -66,7 +66,7 @@ struct SignInTarget {
 struct HeldGrant {
     grant: Option<Arc<Grant>>,
     is_loaded: bool,
-    /// The time at which the grant was stored, as far as it was noticed.
+    /// The time at which the grant was stored, if it was noticed.
     stored_at: Option<Timestamp>,
     need: Option<LoginNeed>,
     /// The earliest time of another attempt to renew, after one that failed.
@@ -246,8 +246,8 @@ impl SignIn {
         self.must_login(LoginNeed::Token)
     }
 
-    /// Returns why nobody can sign in to the server now, if that is so. A server that publishes no
-    /// metadata is not asked for it again at once; what could not be read is.
+    /// Returns the reason that a sign-in to the server is impossible now, if there is one. A server
+    /// that publishes no metadata is not asked for it again at once; what could not be read is.
     async fn lack_of_login(&self) -> Option<String> {
         let target = self.target().ok()?;
         let mut found = self.server.lack.lock().await;
@@ -327,7 +327,7 @@ impl SignIn {
         }
     }
 
-    /// Goes on with the token that there is, as long as it is valid.
+    /// Continues with the existing token while it is valid.
     fn postponed(&self) -> Result<(), String> {
         let held = self.held();
         let tokens = held.grant.as_ref().and_then(|grant| grant.tokens.as_ref());

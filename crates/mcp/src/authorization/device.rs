@@ -37,7 +37,7 @@ pub struct DeviceCode {
 /// The state of a device code.
 pub enum DevicePoll {
     Issued(IssuedTokens),
-    /// Nobody has signed in yet: ask again after this time.
+    /// The person has not signed in yet: ask again after this time.
     Wait(Duration),
 }
 

@@ -153,8 +153,8 @@ impl AuthorizationRequest {
     }
 }
 
-/// Parameters that only this client may set, beside those that it sets in each request. The last
-/// three would replace the others, or lead the response elsewhere.
+/// Parameters that only this client may set, in addition to those that it sets in each request. The
+/// last three would replace the others, or lead the response elsewhere.
 const RESERVED: [&str; 5] = ["scope", "resource", "request", "request_uri", "response_mode"];
 
 /// Adds our parameters to the query of an authorization endpoint. What the query already says under

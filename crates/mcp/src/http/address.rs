@@ -40,8 +40,8 @@ impl AddressRule {
         AddressRule::of_name(&addresses)
     }
 
-    /// Returns the rule around a name by its addresses, which count only if they all agree. Whoever
-    /// answers for the name can claim any, so that lifts only a part of the rule: without a
+    /// Returns the rule around a name by its addresses, which count only if they all agree. The
+    /// name's DNS server can claim any address, so that lifts only a part of the rule: without a
     /// certificate, no service there gets a request.
     fn of_name(addresses: &[IpAddr]) -> AddressRule {
         let all = |is: fn(IpAddr) -> bool| {
@@ -64,8 +64,8 @@ impl AddressRule {
         }
     }
 
-    /// Reports whether a URL may be used as far as its text shows: names are judged by their
-    /// addresses, once a connection is made.
+    /// Reports whether a URL may be used, judged by its text: names are judged by their addresses,
+    /// once a connection is made.
     pub(crate) fn allows_host(self, url: &Url) -> bool {
         match url.host() {
             Some(Host::Ipv4(address)) => self.allows(address.into()),
@@ -95,8 +95,8 @@ fn is_local(address: IpAddr) -> bool {
     }
 }
 
-/// Reports whether an address is of a network that the internet does not reach (RFC 1918, 4193, 6598
-/// and those set aside beside them).
+/// Reports whether an address is of a network that the internet does not reach (RFC 1918, 4193,
+/// 6598 and the other reserved ranges).
 fn is_private(address: IpAddr) -> bool {
     match embedded(address) {
         IpAddr::V4(address) => match address.octets() {

@@ -149,7 +149,7 @@ impl EventLog {
     }
 
     /// Waits while a reader has too many events before it; reports whether there is room. Without a
-    /// reader nobody has to wait.
+    /// reader there is no wait.
     pub(super) async fn has_room(&self) -> bool {
         let waiting = async {
             loop {
@@ -190,8 +190,8 @@ impl EventLog {
         self.open(next)
     }
 
-    /// Opens a reader of the events after this one, as far as they are still here; `None` for an
-    /// event that was never sent.
+    /// Opens a reader of the events after this one that are still here; `None` for an event that
+    /// was never sent.
     pub(super) fn read_after(self: &Arc<Self>, event: u64) -> Option<LogReader> {
         let is_known = {
             let state = lock(&self.state);
@@ -307,7 +307,7 @@ impl Drop for LogReader {
         if state.readers == self.number {
             state.is_open = false;
             state.left = Some(Instant::now());
-            // Whoever waits for room need not wait any longer.
+            // Writers that wait for room need not wait any longer.
             self.log.changed.notify_waiters();
         }
     }

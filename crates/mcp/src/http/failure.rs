@@ -81,8 +81,8 @@ impl HttpFailure {
     }
 
     /// Converts it for the request that failed by it. A request that was sent, and that no error
-    /// response answers, may have been processed. An error beside a status can be that of a proxy, so
-    /// that it must name the request.
+    /// response answers, may have been processed. An error sent with a status can be that of a
+    /// proxy, so that it must name the request.
     pub(super) fn into_request_error(self, id: i64, delivery: &Delivery) -> RequestError {
         let is_named = |told: &ToldError| told.id == Some(Id::Number(id));
         let is_answer = matches!(self, HttpFailure::Refused(_))

@@ -256,9 +256,9 @@ fn is_refusal(response: &PooledResponse) -> bool {
 /// Spellings of the session's id in an error.
 const SESSION_WORDS: [&str; 3] = ["session id", "session-id", "sessionid"];
 
-/// Reports whether an error is about our session: many servers answer 400 where 404 is meant. It must
-/// speak of the session's id; one that is the answer to a request may speak of a session of its own,
-/// so that only the name of the header counts there.
+/// Reports whether an error is about our session: many servers answer 400 where 404 is meant. It
+/// must speak of the session's id; one that is the answer to a request may speak of another
+/// session, so that only the name of the header counts there.
 fn names_session(told: &ToldError) -> bool {
     let words = told.error.message.to_ascii_lowercase();
     match told.id {

@@ -1,4 +1,4 @@
-//! The connections to one server, kept between requests. A connection has no task of its own:
+//! The connections to one server, kept between requests. A connection has no separate task:
 //! whichever task waits for its response polls it, so that an exchange costs no thread switch.
 
 use std::future::poll_fn;
@@ -172,7 +172,7 @@ fn advance(connection: &mut Option<BoxFuture<'_, hyper::Result<()>>>, cx: &mut C
     }
 }
 
-/// A context that wakes nobody, for state that changes only while its connection is polled.
+/// A context that wakes no task, for state that changes only while its connection is polled.
 fn unheard() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }

@@ -61,7 +61,7 @@ impl AnswerQueue {
         match self {
             AnswerQueue::Unused(waiting) => {
                 let (log, reader) = EventLog::opened(room);
-                // If nobody waits for the reader, it is dropped, and the log is closed.
+                // If no task waits for the reader, it is dropped, and the log is closed.
                 let _ = waiting.send(reader);
                 log
             }

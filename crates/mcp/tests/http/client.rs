@@ -242,7 +242,7 @@ async fn a_login_within_the_url_is_sent_unless_a_header_says_otherwise() {
     assert_eq!(logins.recv().await.unwrap(), (HeaderValue::from_static("Bearer hush"), host));
 }
 
-/// A response that is too large concerns its own request; the server goes on.
+/// A response that is too large concerns only its request; the server continues.
 #[tokio::test]
 async fn a_response_that_is_too_large_fails_only_its_request() {
     let count = Arc::new(AtomicUsize::new(0));
@@ -358,7 +358,7 @@ async fn an_error_of_a_call_that_speaks_of_a_session_is_its_answer() {
     }
 }
 
-/// A proxy's error beside a status 5xx says nothing about the call.
+/// A proxy's error with a status 5xx says nothing about the call.
 #[tokio::test]
 async fn an_error_beside_a_server_error_is_the_answer_only_if_it_names_the_request() {
     fn failed(id: &Value) -> Response {

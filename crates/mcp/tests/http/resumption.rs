@@ -1,4 +1,4 @@
-//! Clients whose connection breaks: they read on where they were, and nobody else does.
+//! Clients whose connection breaks: they resume where they were, and no other client can.
 
 use std::time::Duration;
 

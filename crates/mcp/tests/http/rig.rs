@@ -82,7 +82,7 @@ impl Rig {
             }
         }))
         .await;
-        // reqwest is built without a TLS provider of its own; none is needed on loopback.
+        // reqwest is built without a TLS provider; none is needed on loopback.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = reqwest::Client::new();
         let url = format!("http://{address}/mcp");

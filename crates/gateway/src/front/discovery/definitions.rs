@@ -31,7 +31,7 @@ fn definitions() -> Vec<Value> {
     tools.extend(Class::ALL.map(call_tool));
     tools.extend([read_cache(), upstream_servers()]);
     for tool in &mut tools {
-        // Claude Code hides the tools of a server behind a search of its own without it.
+        // Claude Code hides the tools of a server behind its own search without it.
         tool["_meta"] = json!({"anthropic/alwaysLoad": true});
     }
     tools

@@ -87,7 +87,7 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
     described.set("name", quote(&format!("{}:{}", server.name, tool.name)));
     described.set("server", quote(&server.name));
     for (member, value) in definition.iter().flat_map(ObjectMembers::iter) {
-        // Members outside the fingerprint were approved by nobody.
+        // Members outside the fingerprint were never approved.
         if !matches!(member, "name" | "server" | "call_with") && !UNSEEN.contains(&member) {
             described.set(member, value);
         }

@@ -18,7 +18,7 @@ pub(super) const GET: &str = "prompts/get";
 
 const CHANGED: &str = "notifications/prompts/list_changed";
 
-/// Returns the response to `prompts/list`: the definitions without the members that nobody approved.
+/// Returns the response to `prompts/list`: the definitions without unapproved members.
 pub(super) fn list(catalog: &Catalog, caller: &Caller) -> Raw {
     let offers = catalog.offers(caller);
     let shown = || {

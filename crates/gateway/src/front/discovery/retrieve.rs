@@ -168,7 +168,7 @@ fn show_locked(
     }
 }
 
-/// Omits the schema and any text that nobody has approved.
+/// Omits the schema and any unapproved text.
 fn locked_entry(hit: &LockedHit<'_>) -> String {
     let mut entry = ObjectMembers::default();
     let name = if hit.shows_text { Cow::Borrowed(&*hit.tool.name) } else { hit.tool.safe_name() };

@@ -26,7 +26,7 @@ use super::{Door, Passthrough, ServerScope};
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 
-/// The code for a resource that nobody has.
+/// The code for a resource that no server has.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// Servers that an error names.
@@ -108,7 +108,7 @@ impl Passthrough {
         self.session.catalog().offers(&self.session.caller())
     }
 
-    /// Returns the place that a cursor stands for.
+    /// Returns the position that a cursor encodes.
     fn position(
         &self,
         request: &Request,
@@ -132,7 +132,7 @@ impl Passthrough {
         position.filter(|_| has_pages).map(Some).ok_or_else(unknown)
     }
 
-    /// Returns the holder of cursors, which nobody else can use.
+    /// Returns the holder of cursors, which no other session can use.
     fn cursor_view(&self) -> String {
         format!("all {:?} {}", self.session.caller().role, self.session.caller().token)
     }

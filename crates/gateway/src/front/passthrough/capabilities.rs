@@ -1,5 +1,5 @@
 //! The capabilities that a view declares: those of its server, or of all servers that the caller
-//! sees, as far as the gate passes them on.
+//! sees, without those that the gate does not pass on.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) const TOOLS: &str = r#"{"tools":{"listChanged":true}}"#;
 /// Lists that the gate reviews, and so may change at any time.
 const REVIEWED: [&str; 3] = ["tools", "prompts", "resources"];
 
-/// Capabilities of no fixed size, which nobody reviews.
+/// Capabilities of no fixed size, which are not reviewed.
 const OPEN: [&str; 2] = ["experimental", "extensions"];
 
 /// A capability that is not passed on.
@@ -56,7 +56,7 @@ pub(super) fn of_all(welcomes: &[Option<Arc<Welcome>>]) -> Raw {
     merged(declared)
 }
 
-/// Stands for a capability that nothing is known of.
+/// Value for a capability about which nothing is known.
 const EVERYTHING: &str = r#"{"subscribe":true}"#;
 
 fn merged(declared: impl Fn(&str) -> Vec<String>) -> Raw {

@@ -21,7 +21,7 @@ use crate::spec::{ServerEndpoint, ServerSpec};
 pub(crate) struct SignIns {
     server: Arc<SignInServer>,
     secrets: SecretSupply,
-    /// The sign-in of everybody, or of nobody.
+    /// The sign-in of all callers, or one without a holder if each token has its own.
     common: Arc<SignIn>,
     /// The tokens that sign in, each for itself; `None` if all callers share one sign-in.
     tokens: Option<Arc<Tokens>>,
