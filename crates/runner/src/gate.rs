@@ -100,7 +100,7 @@ pub trait StepGate: Send + Sync {
     /// Returns the sessions under which calls were recorded.
     fn sessions(&self) -> Vec<String>;
 
-    /// Records that the agent's program used a tool of its own, bypassing the gate.
+    /// Records that the agent's program used one of its own tools, bypassing the gate.
     fn bypassed<'a>(&'a self, program: &'a str, tool: &'a str) -> BoxFuture<'a, ()>;
 
     /// Ends whatever still runs, and removes the files.

@@ -22,7 +22,7 @@ pub struct Order {
     pub id: String,
     /// The file the workflow was read from.
     pub file: Option<String>,
-    /// The run that this one goes on from.
+    /// The run that this one continues.
     pub resumed_from: Option<String>,
     /// The parent of the run's span.
     pub parent: TraceContext,

@@ -35,8 +35,8 @@ pub trait Watch: Send + Sync {
 
     fn step_began(&self, step: &StepRecord);
 
-    /// Called when a step has its gate; `sessions` returns those that its calls are recorded under,
-    /// as far as they have been opened.
+    /// Called when a step has its gate; `sessions` returns those opened so far that its calls are
+    /// recorded under.
     fn step_at_work(&self, step: &StepRecord, sessions: SessionList);
 
     /// Called for everything that a step's agent reports.

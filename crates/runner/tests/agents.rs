@@ -256,7 +256,7 @@ async fn a_failing_model_fails_the_run() {
     }
 }
 
-/// Claude and Gemini would run a prompt that begins with a slash as a command of their own.
+/// Claude and Gemini would run a prompt that begins with a slash as one of their own commands.
 #[tokio::test]
 async fn a_prompt_is_never_a_command() {
     if !foreign::are_here_or_skipped() {

@@ -38,7 +38,7 @@ pub struct AnchorCheck {
     pub(crate) decisions: Option<i64>,
 }
 
-/// A line of an anchor, as far as it can be trusted.
+/// The kind of an anchor's line.
 enum AnchorLine {
     Checkpoint(Checkpoint),
     /// It is signed, by no key of this home.
@@ -157,7 +157,7 @@ pub fn decisions(file: &Path, place: LedgerPlace<'_>) -> Result<Option<u64>, Sto
     Ok(u64::try_from(number).ok())
 }
 
-/// Reports whether a path leads into a folder, links resolved as far as they exist.
+/// Reports whether a path leads into a folder, links resolved where they exist.
 fn is_within(path: &Path, folder: &Path) -> bool {
     let resolved = path.ancestors().find_map(|part| part.canonicalize().ok());
     let folder = folder.canonicalize();

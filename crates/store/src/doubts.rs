@@ -21,7 +21,7 @@ use crate::write::journal;
 /// The folder of the keys in the home.
 pub(crate) const KEYS: &str = "keys";
 
-/// The database file, as far as its size tells.
+/// The state of the database file, judged by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseFile {
     Missing,
@@ -166,7 +166,7 @@ fn damaged(db: &Connection, writers: &Path, chain_id: &str) -> Result<u64, Store
     Ok(scan.map_or(0, |scan| scan.lost_after(filed.unwrap_or(0)).count()))
 }
 
-/// The newest checkpoint of a home, as far as its file tells.
+/// The state of a home's newest checkpoint, judged by its file.
 #[derive(Debug)]
 pub(crate) enum CheckpointFile {
     Missing,

@@ -278,7 +278,7 @@ impl Store {
         self.inner.reader.public_keys(&self.inner.home.join(KEYS))
     }
 
-    /// Returns the key of the hashes that stand for queries of addresses, the same for all processes
+    /// Returns the key of the hashes that replace queries of addresses, the same for all processes
     /// of the home.
     pub fn query_key(&self) -> &[u8; 32] {
         &self.inner.query_key

@@ -122,7 +122,7 @@ pub(crate) const LOST_RUNS_CHUNK: usize = 100;
 /// The number of steps of a run that are shown, the newest ones: more than a person reads.
 pub(crate) const STEPS_MAX: usize = 1_000;
 
-/// The bytes of each text of a state's outcome that are kept for a run which goes on from it.
+/// The bytes of each text of a state's outcome that are kept for a run which continues from it.
 pub(crate) const OUTCOME_BYTES_MAX: usize = 256 * 1024;
 
 /// The number of texts of a run's agents that are shown: more than a person reads.

@@ -182,7 +182,7 @@ pub(crate) fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
     Ok(format!("set '{name}' aside as '{kept}'"))
 }
 
-/// Signs an account of the repair, in a chain of its own.
+/// Signs an account of the repair, in a separate chain.
 fn sign(db: &Connection, home: &Path, keys: &mut Keys, done: &[String]) -> Result<(), StoreError> {
     let chain = OpenChain::open(db, &home.join(WRITERS), keys.current(), Durability::Disk)?;
     let mut account = Runtime::new();

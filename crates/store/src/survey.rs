@@ -16,7 +16,7 @@ use crate::keys;
 use crate::state::decisions::{self, DecisionsFile};
 use crate::write::journal::{self, DAMAGED_ENDING};
 
-/// The faults of the file that are reported; more of the same help nobody.
+/// The faults of the file that are reported; more of the same would not help.
 const INTEGRITY_FAULTS_MAX: u32 = 20;
 
 /// The state of a home's ledger.

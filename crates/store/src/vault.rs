@@ -1,5 +1,5 @@
 //! The vault: people's secrets and the grants of servers, encrypted in one file of the home. The
-//! key is in a file of its own, in the OS keychain, or printed by a command. Names are not encrypted,
+//! key is in a separate file, in the OS keychain, or printed by a command. Names are not encrypted,
 //! so that they can be listed without the key.
 //!
 //! Every change is on the disk before the call returns. Everything here blocks, for a minute if the

@@ -105,7 +105,7 @@ mod tests {
         let path = home.path().join("vectors-m.bin");
         let mut bytes = fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 2 * file.row_bytes());
-        // The second row is cut off, and another process goes on.
+        // The second row is cut off, and another process continues.
         bytes.truncate(file.row_bytes() + 20);
         fs::write(&path, &bytes).unwrap();
         file.append([(&keys[2], &b"ghi"[..])]);

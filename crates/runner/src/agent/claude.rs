@@ -70,7 +70,7 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
         None => {}
     }
     args.extend(request.args.iter().cloned());
-    // The program refuses to start inside another session of its own.
+    // The program refuses to start inside another of its sessions.
     let env_remove = words(["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]);
     Ok(Launch { args, env, env_remove, files, ..Launch::of(input) })
 }

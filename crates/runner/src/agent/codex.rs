@@ -119,8 +119,8 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     Ok(Launch { args, stdin: Some(prompt.into_bytes()), ..launch })
 }
 
-/// Gives the program a home of its own, except for the folder with the person's login, which it
-/// rewrites as it uses it.
+/// Gives the program its own home, except for the folder with the person's login, which it rewrites
+/// as it uses it.
 fn keep_login(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
     let set = input.var("CODEX_HOME").map(PathBuf::from);
     let own = set.or_else(|| Some(Path::new(input.var("HOME")?).join(".codex")));

@@ -180,7 +180,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// Finds the program behind npm's script: killing the script would leave it running. The script is
-/// `<package>/bin/codex.js`; the program is in a package for the platform, beside or inside.
+/// `<package>/bin/codex.js`; the program is in a package for the platform, next to it or inside.
 fn native_codex(found: &Path) -> Option<PathBuf> {
     if !is_script(found) {
         return None;

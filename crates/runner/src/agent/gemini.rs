@@ -16,7 +16,7 @@ pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
     &["--policy", "--allowed-mcp-server-names", "--extensions", "--skip-trust"];
 
-/// The first version measured to have a home of its own; 0.20 has none.
+/// The first version measured to have its own home; 0.20 has none.
 const OWN_HOME: [u64; 3] = [0, 30, 0];
 
 /// The variable that names a file of settings under the person's own.
@@ -63,7 +63,7 @@ pub(super) fn launch(input: &LaunchInput, folder: &GeminiFolder) -> Result<Launc
         args.extend(["--policy".to_owned(), path_text(&policy)?]);
         args.extend(words(["--allowed-mcp-server-names", SERVER_NAME, "--extensions", "none"]));
         launch.files.push((policy, POLICY.as_bytes().to_vec()));
-        // In a sandbox of its own it could not start our server.
+        // In its own sandbox it could not start our server.
         launch.env.push(("GEMINI_SANDBOX".to_owned(), "false".to_owned()));
         // Nothing in the start folder is read for an `@` in the prompt.
         launch.files.push((launch.dir.join(".geminiignore"), b"*\n".to_vec()));

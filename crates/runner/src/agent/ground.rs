@@ -1,8 +1,8 @@
-//! The surroundings of an isolated program: an empty start folder private to the step, a home of its
-//! own if its login allows that, and none of the variables that steer it. The programs read
-//! settings, variables and hooks from the folder they start in and from those above it, and a
-//! repository may hold any of these. Their tools still work in the step's folder, since the tools
-//! are the gate's. Of that folder, only the text of its instructions is passed on.
+//! The surroundings of an isolated program: an empty start folder private to the step, its own home
+//! if its login allows that, and none of the variables that steer it. The programs read settings,
+//! variables and hooks from the folder they start in and from those above it, and a repository may
+//! hold any of these. Their tools still work in the step's folder, since the tools are the gate's.
+//! Of that folder, only the text of its instructions is passed on.
 
 use std::fs::File;
 use std::io::Read;
@@ -55,8 +55,8 @@ pub(super) fn enclose(input: &LaunchInput, launch: &mut Launch) -> Result<(), Ag
     Ok(())
 }
 
-/// Gives the program a home of its own, with links to the person's cloud logins. Node looks for
-/// modules in the home, shells for their profiles, and programs for skills and plugins.
+/// Gives the program its own home, with links to the person's cloud logins. Node looks for modules
+/// in the home, shells for their profiles, and programs for skills and plugins.
 pub(super) fn rehome(
     input: &LaunchInput,
     home: PathBuf,

@@ -14,7 +14,7 @@ pub struct InstalledAgent {
     pub(super) isolation: Isolation,
     /// The flags that we would use and that this version does not have.
     pub(super) lacks: Vec<String>,
-    /// Codex's models without tools of their own.
+    /// Codex's models without built-in tools.
     pub(super) catalogue: Vec<u8>,
 }
 

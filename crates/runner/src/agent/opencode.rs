@@ -98,7 +98,7 @@ fn isolate(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
 
 /// Returns the person's login without entries of the type `wellknown`, if it has any: with such an
 /// entry OpenCode takes a config from a remote server, which can start programs. An OAuth login
-/// beside it cannot be passed on in a variable, since OpenCode must rewrite it.
+/// next to it cannot be passed on in a variable, since OpenCode must rewrite it.
 fn login(input: &LaunchInput, data: Option<PathBuf>) -> Result<Option<String>, AgentError> {
     let given = input.var(LOGIN).and_then(|text| serde_json::from_str(text).ok());
     let file = data.map(|data| data.join("opencode/auth.json"));

@@ -1,5 +1,5 @@
-//! The person's own setup as far as a step uses it: the environment, Gemini's folder, OpenCode's
-//! login, and the variables in Codex's folder.
+//! The parts of the person's own setup that a step uses: the environment, Gemini's folder,
+//! OpenCode's login, and the variables in Codex's folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -186,7 +186,7 @@ impl Probe {
         Ok(if foreign.is_empty() { Finding::Isolated } else { Finding::Offers(foreign) })
     }
 
-    /// Creates the folder, which nobody else can enter.
+    /// Creates the folder, which no other user can enter.
     fn prepare(parent: &Path) -> std::io::Result<Probe> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);

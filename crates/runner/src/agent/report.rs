@@ -182,7 +182,7 @@ impl ReportBuilder {
         events
     }
 
-    /// Adds a whole answer, as far as its pieces have not arrived.
+    /// Adds the pieces of a whole answer that have not arrived.
     pub(super) fn whole_text(&mut self, text: &str) -> Vec<AgentEvent> {
         let has_pieces = std::mem::take(&mut self.in_pieces) && !self.anew;
         let mut events = match text.strip_prefix(self.report.text.as_str()) {

@@ -41,7 +41,7 @@ pub struct AgentRequest {
     pub private: PathBuf,
     pub server: AgentServer,
     pub tools: AgentTools,
-    /// The most that may be spent, as far as the program can keep to it itself.
+    /// The most that may be spent, if the program can enforce it.
     pub max_cost_usd: Option<f64>,
     /// The time the program must wait for one tool call.
     pub call_timeout: Duration,

@@ -1,4 +1,4 @@
-//! A plugin's operation as a step of its own.
+//! A plugin's operation as a separate step.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A person's home that would bring native tools back, run hooks and start a server of its own.
+//! A person's home that would bring native tools back, run hooks and start another server.
 
 use std::path::Path;
 

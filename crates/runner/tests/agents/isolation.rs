@@ -35,7 +35,8 @@ async fn works(provider: Provider) {
     };
     let mut turns = vec![Turn::Say("all done".to_owned())];
     if provider == Provider::Codex {
-        // It reads the profiles of the shell beside its work, and would end before it has.
+        // It reads the profiles of the shell in parallel with its work, and would end before it
+        // has.
         let mark = stage.marks().join("bashrc");
         let wait = format!("until test -e {}; do sleep 0.1; done", mark.display());
         let call = ModelCall::native("exec_command", json!({"cmd": wait}));

@@ -1,6 +1,6 @@
 //! The variables that the programs name in their own code. Each that steers a program is removed or
-//! set, as its table says; the others were reviewed, and are listed beside this file. A new version
-//! that names more of them fails here.
+//! set, as its table says; the others were reviewed, and are listed next to this file. A new
+//! version that names more of them fails here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

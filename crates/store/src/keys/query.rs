@@ -1,5 +1,5 @@
-//! The key of the short hash that stands for the query of an address. Without it, nobody can try out
-//! which query a target belongs to.
+//! The key of the short hash that replaces the query of an address. Without it, the query that a
+//! target belongs to cannot be guessed by trial.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -38,7 +38,7 @@ pub const SIGNING_TIME_MAX: Duration = Duration::from_millis(1500);
 /// Receipts that a thread takes at a time: a millisecond's work.
 const AHEAD_SHARE: usize = 16;
 
-/// The place of a ledger: in its home, beside journals and the newest checkpoint, or alone.
+/// The place of a ledger: in its home, with journals and the newest checkpoint, or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerPlace<'a> {
     Home(&'a Path),
@@ -81,7 +81,7 @@ struct PageAhead {
     keys: Vec<PublicKey>,
     /// Empty if the receipts cannot be read; the audit finds out in their turn.
     texts: OnceLock<Vec<(i64, String)>>,
-    /// The first that nobody has taken.
+    /// The first that no thread has taken.
     next: AtomicUsize,
     examined: Mutex<Vec<(i64, ExaminedReceipt)>>,
 }
@@ -347,7 +347,7 @@ impl Reader {
         })
     }
 
-    /// Requires what the newest checkpoint names, which is kept beside the database.
+    /// Requires what the newest checkpoint names, which is kept next to the database.
     fn require_kept(
         &self,
         audit: &mut Audit,

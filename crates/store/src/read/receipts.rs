@@ -245,8 +245,8 @@ fn signed(path: &str) -> String {
     format!("CASE WHEN json_valid(receipt_json) THEN json_extract(receipt_json, '{path}') END")
 }
 
-/// Returns a text as far as it can be read. What is not UTF-8 must not pass for a receipt that
-/// differs from it, so it is marked.
+/// Returns the readable part of a text. What is not UTF-8 must not pass for a receipt that differs
+/// from it, so it is marked.
 pub(super) fn text_of(value: ValueRef<'_>) -> rusqlite::Result<String> {
     let bytes = match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! The second copy of the operator's decisions: a signed file beside the database. If the database
+//! The second copy of the operator's decisions: a signed file next to the database. If the database
 //! is lost, they are restored from it; without a valid copy, nothing counts as approved.
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub(crate) struct Decisions {
     /// Grows with every change.
     pub(crate) number: i64,
     pub(crate) written_at: String,
-    /// Decisions were lost, and nobody has reviewed that yet.
+    /// Decisions were lost, and that has not been reviewed yet.
     pub(crate) lost_at: Option<String>,
     servers: Vec<KeptServer>,
     /// Tools that are switched off, by server.
@@ -101,7 +101,7 @@ struct KeptFile {
     sha256: String,
 }
 
-/// The file of a home, as far as it can be trusted.
+/// The state of the decisions file in a home.
 #[derive(Debug)]
 pub(crate) enum DecisionsFile {
     Missing,

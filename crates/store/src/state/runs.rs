@@ -74,7 +74,7 @@ impl OperatorState {
         })
     }
 
-    /// Copies the outcomes of a run to one that goes on from it.
+    /// Copies the outcomes of a run to one that continues from it.
     pub fn copy_outcomes(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.change(|db| {
             let words = "INSERT OR REPLACE INTO run_outcomes (run, state, status, exit_code,

@@ -23,7 +23,7 @@ pub(crate) struct ExpiringRow {
     pub(crate) number: i64,
     /// The time of its record.
     pub(crate) at_us: Option<i64>,
-    /// The bytes of its texts, as far as they were measured.
+    /// The bytes of its texts that were measured.
     pub(crate) bytes: u64,
     /// The token or workflow that it leaves for; none if it leaves for its age.
     pub(crate) holder: Option<Arc<str>>,

@@ -1,6 +1,6 @@
 //! Measures what retention may delete: the pages of its tables and indexes, the records of the last
-//! day by token, and who must lose how much. That reads much of the file, so it runs on a thread and a
-//! connection of its own, and only when cheap bounds say that a limit may be exceeded.
+//! day by token, and who must lose how much. That reads much of the file, so it runs on its own
+//! thread and connection, and only when cheap bounds say that a limit may be exceeded.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;

@@ -6,8 +6,8 @@ use super::tally::{self, ExpiredData, ExpiredKind, ExpiryReason};
 use crate::database::{settings, transaction};
 use crate::error::StoreError;
 
-/// The name of the setting that counts prunings. Whoever remembers the number of a name must forget
-/// it when this changes.
+/// The name of the setting that counts prunings. A cached number of a name must be forgotten when
+/// this changes.
 const SETTING: &str = "names_pruned";
 
 /// The place up to which the names have been examined.

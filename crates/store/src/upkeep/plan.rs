@@ -1,6 +1,6 @@
-//! The plan of a round: the rows that leave so that the limits hold. Each token, and each workflow for
-//! what its steps put out, keeps up to a level that is the same for all: whoever holds more loses the
-//! oldest of it, and nobody below the level loses anything, whatever others record.
+//! The plan of a round: the rows that leave so that the limits hold. Each token, and each workflow
+//! for what its steps put out, keeps up to a level that is the same for all: a holder of more loses
+//! the oldest of it, and a holder of less loses nothing, whatever others record.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -252,8 +252,9 @@ fn oldest_outputs(
     outputs
 }
 
-/// Returns the bytes of texts that stand for so many bytes of pages, with a margin: pages become free
-/// only when nothing is left in them. The round ends as soon as enough of them are free.
+/// Returns the bytes of texts that correspond to so many bytes of pages, with a margin: pages
+/// become free only when nothing is left in them. The round ends as soon as enough of them are
+/// free.
 fn planned(texts: u64, lost_pages: u64, pages: u64) -> u64 {
     let lost = part(texts, lost_pages, pages);
     lost + lost / 8

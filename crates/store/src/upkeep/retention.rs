@@ -124,7 +124,7 @@ impl Retention {
         self.phase = Phase::Begin;
     }
 
-    /// Stops what runs beside the writer.
+    /// Stops what runs in parallel with the writer.
     pub(crate) fn stop(&mut self) {
         self.meter.stop();
     }

@@ -44,7 +44,7 @@ pub(crate) struct ExpiredData {
     /// another reason, or if there are too many to name.
     pub(crate) holder: Option<String>,
     pub(crate) count: u64,
-    /// The bytes of the deleted texts, as far as they were measured.
+    /// The bytes of the deleted texts that were measured.
     pub(crate) bytes: u64,
     /// The times of the oldest and the newest, in microseconds; names have none.
     pub(crate) span_us: Option<(i64, i64)>,

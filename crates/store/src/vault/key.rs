@@ -24,7 +24,8 @@ use super::seal::{KEY_BYTES, Key};
 const ID_BYTES: usize = 8;
 
 /// The time for which a failure of the keychain or the command is repeated without another attempt:
-/// neither must each server wait for a timeout of its own, nor a person be asked at every attempt.
+/// otherwise each server would wait for its own timeout, and a person would be asked at every
+/// attempt.
 const FAILED_FOR: Duration = Duration::from_secs(10);
 
 /// `auto` means the keychain, if it can be used: that of macOS needs no other program.

@@ -149,7 +149,7 @@ fn left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Reads on a thread of its own, which ends with the other end of the pipe.
+/// Reads on a separate thread, which ends with the other end of the pipe.
 fn collect<T: Send + 'static>(
     read: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Receiver<T>> {

@@ -230,7 +230,7 @@ impl Delivery {
     }
 }
 
-/// Reports whether the last line of a file lacks its end, as far as the file can be read.
+/// Reports whether the last line of a file lacks its end, if the file can be read.
 fn is_torn(path: &Path) -> bool {
     let mut last = [b'\n'];
     let read = File::open(path).and_then(|mut file| {

@@ -1,4 +1,4 @@
-//! The newest checkpoint, in a file beside the database: if the database is replaced by an earlier
+//! The newest checkpoint, in a file next to the database: if the database is replaced by an earlier
 //! copy, the file shows it.
 
 use std::fs::{self, File, OpenOptions};

@@ -66,7 +66,7 @@ pub(crate) fn sighting(
     })
 }
 
-/// Returns the stage of a call. An announced one that nobody ended counts as announced.
+/// Returns the stage of a call. An announced one without an end counts as announced.
 fn stage(is_event: bool, status: RecordStatus, end_us: i64) -> Stage {
     match (is_event, status) {
         (true, RecordStatus::Pending | RecordStatus::Interrupted) => Stage::Announced,
@@ -147,7 +147,7 @@ impl OtherSightings {
                 let to = if joins { Some(new.id.as_str()) } else { other.joined.as_deref() };
                 other.update(db, changed, to, end)?;
             }
-            // An announcement follows the report that stands for it.
+            // An announcement moves with the report that represents it.
             let is_follower =
                 |one: &&FiledSighting| joins && one.joined.as_ref() == Some(&other.sighting.id);
             for follower in self.others.iter().filter(is_follower) {

@@ -115,7 +115,7 @@ fn abandoned(
 
 /// The key that signs what is recovered of a chain.
 enum Signing {
-    /// The chain goes on.
+    /// The chain continues.
     Continued(Arc<SigningKey>),
     /// The chain's own secret key is gone, so another chain takes what is left of it.
     Elsewhere(Arc<SigningKey>, ChainEnd),

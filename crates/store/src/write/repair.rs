@@ -104,7 +104,7 @@ impl JournalRepair {
     }
 }
 
-/// Composes the receipt that stands for what is missing in a chain.
+/// Composes the receipt that replaces what is missing in a chain.
 pub(crate) fn repaired_journal(issuance: Issuance<'_>, repair: &JournalRepair) -> Link {
     repaired(issuance, repair.runtime())
 }

@@ -279,7 +279,7 @@ impl Schedule {
         (is_requested || is_due) && !at.batches.is_signing()
     }
 
-    /// Reports whether upkeep runs now. A receipt of its own cannot be issued while others are being
+    /// Reports whether upkeep runs now. A separate receipt cannot be issued while others are being
     /// signed.
     fn maintains(&mut self, at: &Situation, now: Instant) -> bool {
         if now < self.upkeep_at {

@@ -29,12 +29,12 @@ pub(crate) struct MetTouch {
     pub(crate) meeting: FreshMeeting<String, i64>,
 }
 
-/// Returns the number that stands for an agent and an access in the table of touches.
+/// Returns the number that encodes an agent and an access in the table of touches.
 pub(crate) fn who(agent: i64, access: Access) -> i64 {
     agent * 4 + access as i64
 }
 
-/// Returns the agent and the access that a number stands for.
+/// Returns the agent and the access that a number encodes.
 pub(crate) fn who_of(who: i64) -> (i64, Access) {
     let access = usize::try_from(who & 3).ok().and_then(|at| Access::ALL.get(at));
     (who >> 2, access.copied().unwrap_or_default())

@@ -89,7 +89,7 @@ async fn an_earlier_copy_of_the_whole_home_is_not_used() {
     anchored.use_after(create_token).await;
     let earlier = anchored.home.copy();
     anchored.use_after(revoke_token).await;
-    // The home itself is sound, and so is the copy as far as it can tell.
+    // The home itself is sound, and so is the copy, judged by its content.
     let check = anchored.check(anchored.home.path());
     assert_eq!((check.faults.len(), check.notes.len(), check.compared), (0, 0, 2), "{check:?}");
     assert_eq!(Survey::of(earlier.path(), None).faults, Vec::<String>::new());
@@ -169,7 +169,7 @@ async fn lines_that_are_no_checkpoints_are_noted_and_foreign_ones_refused() {
     let anchored = Anchored::new();
     anchored.use_after(|_| ()).await;
     let sound = fs::read_to_string(anchored.file()).unwrap();
-    // As a crash leaves it; the next checkpoint begins a line of its own.
+    // As a crash leaves it; the next checkpoint begins a new line.
     fs::write(anchored.file(), format!("{sound}{}", &sound[..100])).unwrap();
     anchored.use_after(|_| ()).await;
     let check = anchored.check(anchored.home.path());

@@ -18,8 +18,8 @@ const CALLERS: usize = 8;
 const STARTED: &str = "started";
 const ENDED: &str = "ended";
 
-/// The body of a child, which this test runs as itself; part of the other tests, not one of its
-/// own.
+/// The body of a child, which this test runs as itself; part of the other tests, not a separate
+/// one.
 #[test]
 fn child_that_writes() {
     let Some(home) = std::env::var_os(CHILD_HOME) else {

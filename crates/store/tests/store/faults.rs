@@ -231,7 +231,7 @@ async fn a_receipt_reveals_a_record_changed_after_its_commit() {
 /// The variable that gives a child its own folder, mounted with little room.
 pub(crate) const SMALL_DISK: &str = "COUNTERSIGN_TEST_SMALL_DISK";
 
-/// Runs one test again with a small disk mounted, in a namespace of its own.
+/// Runs one test again with a small disk mounted, in a separate namespace.
 pub(crate) fn on_a_small_disk(test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";

@@ -532,7 +532,7 @@ fn handles_on_one_home_see_each_other() {
 const CHILD_HOME: &str = "COUNTERSIGN_TEST_STATE_HOME";
 const DECISIONS: usize = 100;
 
-/// The body of a child, which the next test runs; not a test of its own.
+/// The body of a child, which the next test runs; not a separate test.
 #[test]
 fn child_that_decides() {
     let Some(home) = std::env::var_os(CHILD_HOME) else {

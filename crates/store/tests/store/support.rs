@@ -1,4 +1,4 @@
-//! A ledger in a folder of its own, entries for it, and a view of the results.
+//! A ledger in its own folder, entries for it, and a view of the results.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

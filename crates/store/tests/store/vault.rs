@@ -20,8 +20,8 @@ fn vault(home: &Path) -> Vault {
     vault
 }
 
-/// The body of a child, which this test runs as itself; part of the other tests, not one of its
-/// own. It counts upwards in an entry of its own, and says each number once it is stored.
+/// The body of a child, which this test runs as itself; part of the other tests, not a separate
+/// one. It counts upwards in its own entry, and says each number once it is stored.
 #[test]
 fn child_that_counts() {
     let (Some(home), Ok(name)) = (std::env::var_os(CHILD_HOME), std::env::var(CHILD_NAME)) else {

@@ -79,7 +79,7 @@ fn make_all(root: &Root, mut folder: Folder, names: &[OsString]) -> Result<Folde
     Ok(folder)
 }
 
-/// Writes a temporary file beside the target, then renames it: no reader sees half a file, and a
+/// Writes a temporary file next to the target, then renames it: no reader sees half a file, and a
 /// link put there meanwhile is replaced, not followed.
 pub(super) fn replace(
     root: &Root,
@@ -100,7 +100,7 @@ pub(super) fn replace(
         Err(error) => return Err(Fault::system(&path, error)),
     };
     let mut temporary = Temporary::make(folder, mode.unwrap_or(Mode::from_raw_mode(0o666)))?;
-    // Before the content: nobody may read it there who may not read the target.
+    // Before the content: only readers of the target may read it there.
     if let Some(mode) = mode {
         fchmod(&temporary.file, mode).map_err(|error| Fault::system(&path, error))?;
     }

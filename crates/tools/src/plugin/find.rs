@@ -52,7 +52,7 @@ pub struct FoundPlugin {
     pub name: String,
     pub version: String,
     pub description: String,
-    /// Absolute and without links, as far as they could be resolved.
+    /// Absolute and without links, if they could be resolved.
     pub folder: PathBuf,
     pub executable: PathBuf,
     pub manifest_sha256: String,

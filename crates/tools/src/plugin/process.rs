@@ -39,8 +39,8 @@ pub(super) struct PluginProcess {
 }
 
 impl PluginProcess {
-    /// Starts the executable. If approval was needed, it runs a copy that nobody else can reach and
-    /// whose bytes are the approved ones: files in the project may change at any moment, even
+    /// Starts the executable. If approval was needed, it runs a copy that no other user can reach
+    /// and whose bytes are the approved ones: files in the project may change at any moment, even
     /// between the check and the start.
     pub(super) async fn start(
         found: &FoundPlugin,

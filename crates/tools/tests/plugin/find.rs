@@ -128,7 +128,7 @@ fn faults_are_reported_with_the_plugin_that_has_them() {
     assert!(fault(&rig, "spaced").contains("invalid name 'a b'"));
     place(&own, "big", &format!("# {}\n{}", "x".repeat(300_000), manifest("big")));
     assert!(fault(&rig, "big").contains("too large"));
-    // A pipe that nobody writes to must not block the search.
+    // A pipe without a writer must not block the search.
     let piped = own.join("piped");
     std::fs::create_dir(&piped).unwrap();
     let made = std::process::Command::new("mkfifo").arg(piped.join("plugin.yaml")).status();

@@ -84,7 +84,7 @@ async fn a_program_that_hangs_is_given_up_with_its_children() {
     panic!("its child lives on");
 }
 
-/// A zombie that nobody has waited for counts as dead.
+/// A zombie that was not waited for counts as dead.
 fn is_alive(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

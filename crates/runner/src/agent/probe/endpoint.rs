@@ -106,7 +106,7 @@ fn answer(path: &str) -> Value {
     }
 }
 
-/// The head of a request, as far as it matters.
+/// The parts of a request's head that matter.
 struct Head {
     path: String,
     length: u64,

@@ -1,5 +1,5 @@
 //! The results of probes, each in a file named after the hash of the program. A file counts only if
-//! nobody else can have written it.
+//! no other user can have written it.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};

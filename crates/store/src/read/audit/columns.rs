@@ -1,4 +1,4 @@
-//! The columns of `receipts` beside the signed text that they repeat.
+//! Compares the columns of `receipts` with the signed text that they repeat.
 
 use receipt::audit::ReadReceipt;
 use rusqlite::Row;

@@ -1,5 +1,6 @@
-//! The records of `activity` beside the signed receipts: a record repeats what its receipt says, a
-//! receipt of a call has a record until that expires, and only some records have no receipt.
+//! Compares the records of `activity` with the signed receipts: a record repeats what its receipt
+//! says, a receipt of a call has a record until that expires, and only some records have no
+//! receipt.
 
 use jiff::{SignedDuration, Timestamp};
 use receipt::audit::Audit;

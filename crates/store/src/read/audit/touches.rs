@@ -1,4 +1,5 @@
-//! The touches of a record, and its join with another record of the same call, beside what is signed.
+//! Compares the touches of a record, and its join with another record of the same call, with what
+//! is signed.
 
 use domain::ledger::target::Access;
 use receipt::audit::Audit;
@@ -97,7 +98,7 @@ fn has_same_touches(
     Ok(stored == signed)
 }
 
-/// Reports whether another record, as far as it is still there, has the tool-use id.
+/// Reports whether another record, if it still exists, has the tool-use id.
 fn is_joined(db: &Connection, other: &str, correlation: &str) -> Result<bool, StoreError> {
     if correlation.is_empty() {
         return Ok(false);

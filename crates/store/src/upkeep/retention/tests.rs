@@ -224,7 +224,7 @@ fn a_flood_costs_nobody_else_a_record() {
     assert_eq!(ledger.count("activity WHERE agent = 1"), 30);
     assert_eq!(ledger.count("activity WHERE agent = 2"), 70);
     assert_eq!(ledger.losses(), [(ExpiredKind::Records, Some("loud".to_owned()), 430)]);
-    // Records of the last day stay, and nobody else makes up for them.
+    // Records of the last day stay, and no other holder makes up for them.
     ledger.add_of(2, 300, DAY / 2, 0);
     ledger.round();
     assert_eq!(ledger.count("activity WHERE agent = 1"), 30);

@@ -52,7 +52,7 @@ impl Keychain for LoginKeychain {
     }
 }
 
-/// Runs a request on a thread of its own and waits for it, but not for ever.
+/// Runs a request on a separate thread and waits for it, but not for ever.
 fn within<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

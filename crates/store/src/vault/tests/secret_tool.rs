@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::keychain::SystemKeychain;
 use super::*;
 
-/// Keeps items in files beside it, and notes its arguments.
+/// Keeps items in files next to it, and notes its arguments.
 const TOOL: &str = r#"#!/bin/sh
 dir=${0%/*}
 echo "$@" >> "$dir/arguments"

@@ -194,7 +194,7 @@ impl Journal {
         Ok(Scan::of(&text))
     }
 
-    /// Keeps damaged lines in a file of their own, for a person to look at; returns its name.
+    /// Keeps damaged lines in a separate file, for a person to look at; returns its name.
     pub(crate) fn set_aside(&self, lines: &[DamagedLine]) -> Result<String, StoreError> {
         let path = self.path.with_extension(DAMAGED_ENDING);
         let mut options = OpenOptions::new();

@@ -11,7 +11,7 @@ pub(crate) struct Scan {
     /// The entries, in order.
     pub(crate) rows: Vec<JournalRow>,
     pub(crate) damaged: Vec<DamagedLine>,
-    /// The last line is incomplete: its write was interrupted, and it was confirmed to nobody.
+    /// The last line is incomplete: its write was interrupted, and it was never confirmed.
     pub(crate) is_torn: bool,
 }
 

@@ -53,8 +53,8 @@ pub(super) struct Printout {
     pub(super) is_full: bool,
 }
 
-/// Rewrites the library's error, which shows the pattern within a group of its own, `(?:…)`, and a
-/// mark below it.
+/// Rewrites the library's error, which shows the pattern within an added group, `(?:…)`, and a mark
+/// below it.
 fn bad_pattern(pattern: &str, told: &str) -> Fault {
     let reason = told.lines().last().unwrap_or(told).trim_start_matches("error: ");
     let mark = told.lines().find(|line| line.trim_start().starts_with('^'));
@@ -229,7 +229,7 @@ impl Printout {
         self.is_full |= self.lines >= GREP_LINES_MAX || self.text.len() >= TEXT_BYTES_MAX;
     }
 
-    /// Appends the next output, as far as there is room.
+    /// Appends as much of the next output as there is room for.
     pub(super) fn append(&mut self, gap: &str, next: Printout) {
         let Room { lines, bytes } = self.room();
         if next.lines <= lines && next.text.len() <= bytes {
