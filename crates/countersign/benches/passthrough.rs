@@ -320,7 +320,7 @@ async fn relay_message(
     Ok(Response::from_parts(parts, Full::from(body)))
 }
 
-/// Runs the gate with a store that keeps nothing and without a log, in a process of its own.
+/// Runs the gate with a store that keeps nothing and without a log, in its own process.
 async fn forgetful_gate(target: &str) {
     let servers = json!({"mcpServers": {"echo": {"url": format!("http://{target}/echo")}}});
     let config = domain::config::parse(&servers.to_string()).expect("a sound config").config;

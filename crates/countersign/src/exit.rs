@@ -37,7 +37,7 @@ const NOT_CHECKED: u8 = 2;
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,
-    /// The code for programs, unless the message begins with one of its own.
+    /// The code for programs, unless the message begins with one.
     kind: &'static str,
     /// The message; empty if everything has been reported already.
     message: String,

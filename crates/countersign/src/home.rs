@@ -34,7 +34,7 @@ pub(crate) struct Home {
 pub(crate) struct Secret(String);
 
 impl Secret {
-    /// Returns a key for requests within this process, where nobody else can ask.
+    /// Returns a key for requests within this process, which no other process can send.
     pub(crate) fn of_process() -> Secret {
         Secret("of-process".to_owned())
     }

@@ -51,8 +51,8 @@ use crate::reload::{self, Reload};
 use crate::spool::Spool;
 use crate::{demo, source, step, workspace};
 
-/// Connections that the system keeps until they are accepted, as far as it is set up to. One that
-/// finds the queue full is dropped, and its client tries again only after a second.
+/// Connections that the system queues until they are accepted; its settings may allow fewer. One
+/// that finds the queue full is dropped, and its client tries again only after a second.
 const ACCEPT_QUEUE_MAX: u32 = 4096;
 
 /// The number of ports tried for one that is free on both loopback addresses.
@@ -186,7 +186,7 @@ fn bind_tcp(listen: SocketAddr) -> Result<Bound, Failure> {
             let other = SocketAddr::new(other, address.port());
             match open_port(other) {
                 Ok(second) => listeners.push(second),
-                // The machine has no such address, so nobody can listen there.
+                // The machine has no such address, so no process can listen there.
                 Err(error) if is_missing(&error) => {}
                 Err(_) if listen.port() == 0 && attempt < PORTS_MAX => {
                     attempt += 1;
@@ -410,8 +410,8 @@ impl StopSignal {
     }
 }
 
-/// Listens for SIGHUP, which ends this process like SIGTERM. `None` if whoever started it wants it
-/// to outlive its terminal, as `nohup` does.
+/// Listens for SIGHUP, which ends this process like SIGTERM. `None` if it was started to outlive
+/// its terminal, as by `nohup`.
 pub(crate) fn hangup() -> Result<Option<Signal>, Failure> {
     // Listening replaces the disposition that the process was started with.
     static IS_IGNORED: OnceLock<bool> = OnceLock::new();
@@ -490,7 +490,7 @@ impl Ready<'_> {
         if let Some(config) = self.place.config.as_ref().and_then(|file| absolute(file).ok()) {
             program.push_str(&format!(" --config {}", config.display()));
         }
-        // Not the address that it listens on: nobody can connect to 0.0.0.0.
+        // Not the address that it listens on: clients cannot connect to 0.0.0.0.
         let origin = self.sessions.address().clients();
         format!(
             "Countersign {version} is ready on {origin}\n\n\

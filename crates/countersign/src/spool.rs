@@ -1,7 +1,7 @@
 //! Events of hooks on their way into the ledger, in `<home>/spool`: one file for each, from which
-//! any gate takes them. A hook writes its file under another name and renames it, so it waits for
-//! nobody and no gate sees half an event. An event's id is in the name of its file and becomes that
-//! of its record, so an event is recorded once even if a gate is killed while it takes it.
+//! any gate takes them. A hook writes its file under another name and renames it, so it never waits
+//! and no gate sees half an event. An event's id is in the name of its file and becomes that of its
+//! record, so an event is recorded once even if a gate is killed while it takes it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -97,7 +97,7 @@ impl Spool {
     }
 
     /// Shows this process to the gate that runs here, if one does, as the sender of an event. On a
-    /// thread of its own, which ends with this process: a gate that is stopped may not answer.
+    /// separate thread, which ends with this process: a gate that is stopped may not answer.
     fn tell_gate(&self, note: SpoolNote) {
         let socket = self.events_socket.clone();
         let (done, told) = mpsc::channel();

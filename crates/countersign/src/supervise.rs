@@ -2,8 +2,8 @@
 //! however it ends. It leads the process group, hands its own stdin, stdout and stderr to the
 //! command and watches stdin without reading it: when the gate's end of that pipe is closed, by the
 //! gate or by its death, the command gets time to end and then the whole group is killed. A command
-//! whose input has an end of its own is tied to the gate's process instead. Processes that left the
-//! group are ended too, where the system lets us find them.
+//! whose input may end while the gate runs is tied to the gate's process instead. Processes that
+//! left the group are ended too, where the system lets us find them.
 
 mod lifeline;
 mod orphans;

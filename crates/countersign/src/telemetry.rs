@@ -61,7 +61,7 @@ impl Telemetry {
         Some(Arc::new(OtelTracer::new(tracer)))
     }
 
-    /// Delivers the waiting spans, as far as time allows.
+    /// Delivers as many waiting spans as time allows.
     pub(crate) async fn end(self) {
         let Some(provider) = self.0 else {
             return;

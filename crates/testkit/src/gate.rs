@@ -1,4 +1,4 @@
-//! A running `countersign serve` in a home of its own, and clients for it.
+//! A running `countersign serve` in its own home, and clients for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};

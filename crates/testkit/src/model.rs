@@ -49,7 +49,7 @@ pub enum Turn {
 pub struct ModelAnswer {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
-    /// The body, in which `{authorization}` stands for that header of the request.
+    /// The body, in which `{authorization}` is replaced by that header of the request.
     pub body: String,
     pub then: Then,
 }

@@ -103,7 +103,7 @@ impl Collector {
         Collector { url, taken: Arc::default(), serving, front: None }
     }
 
-    /// Puts the collector behind TLS, on a port of its own. Only [`AUTHORITY`] vouches for its
+    /// Puts the collector behind TLS, on a separate port. Only [`AUTHORITY`] vouches for its
     /// certificate, which is valid for 127.0.0.1.
     pub async fn behind_tls(mut self) -> Collector {
         let inner = self.url.trim_start_matches("http://").to_owned();

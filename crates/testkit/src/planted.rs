@@ -35,8 +35,8 @@ impl Noise {
     }
 }
 
-/// `W` stands for letters and digits, `H` for hex digits, followed by their number; the longest of
-/// them is the core.
+/// `W` generates letters and digits, `H` hex digits, followed by their number; the longest of them
+/// is the core.
 const FORMS: [&str; 86] = [
     "ghp_{W36}",
     "github_pat_{W22}_{W59}",

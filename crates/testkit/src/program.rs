@@ -1,5 +1,5 @@
-//! The programs that tests start, each in a home of its own: the product, the examples that cargo
-//! builds beside it, and any other.
+//! The programs that tests start, each in its own home: the product, the examples that cargo builds
+//! next to it, and any other.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::client::{Answers, Client, PATIENCE};
 
-/// Returns a command for the product, in a home of its own.
+/// Returns a command for the product, in its own home.
 pub fn program(home: &Path) -> Command {
     command(&countersign(), home)
 }

@@ -359,7 +359,7 @@ async fn tell(incoming: &RequestContext) -> Result<(), ErrorObject> {
 }
 
 /// Writes a line, which may be given in parts, to stdout `times` times, bypassing the protocol,
-/// with `$id` for the id of the call. With `hang`, no response of its own follows.
+/// with `$id` for the id of the call. With `hang`, no response follows.
 async fn say(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let line: String = match what["say"].as_array() {
         Some(parts) => parts.iter().filter_map(Value::as_str).collect(),

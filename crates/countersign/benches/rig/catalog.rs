@@ -24,7 +24,7 @@ impl Set {
         }
     }
 
-    /// Returns the tools of the set repeatedly, each copy under a name of its own.
+    /// Returns the tools of the set repeatedly, each copy under its own name.
     pub(crate) fn tools(self, count: usize) -> Vec<Raw> {
         let text = match self {
             Set::Scale => {

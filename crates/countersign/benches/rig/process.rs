@@ -41,7 +41,7 @@ impl Drop for Process {
     }
 }
 
-/// `countersign serve` with these servers, in a home of its own.
+/// `countersign serve` with these servers, in its own home.
 pub(crate) struct Gate {
     pub(crate) process: Process,
     pub(crate) dir: TempDir,

@@ -1,4 +1,4 @@
-//! The upstream of a measurement, in a process of its own: an HTTP server whose path `/N` is an MCP
+//! The upstream of a measurement, in its own process: an HTTP server whose path `/N` is an MCP
 //! server with its share of the tools, and `/echo` one that echoes. Its responses are prepared, so
 //! that it costs as little as an upstream can.
 

@@ -30,7 +30,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::{folders, output};
 
-/// Stands for a token that is issued once the change is agreed to.
+/// Placeholder for a token that is issued once the change is agreed to.
 const NEW_TOKEN: &str = "a-new-token";
 
 /// The changes for one client, which are made and taken back together.

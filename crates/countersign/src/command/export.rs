@@ -89,7 +89,7 @@ impl Drop for Output {
     }
 }
 
-/// Refuses a place that has a file already: nobody's file is overwritten.
+/// Refuses a path that exists already: no file is overwritten.
 pub(super) fn refuse_existing(place: &Path) -> Result<(), Failure> {
     match place.symlink_metadata() {
         Ok(_) if !is_special(place) => {
@@ -137,7 +137,7 @@ mod tests {
         output.finish().unwrap();
         assert!(Output::create(&place).is_err_and(exists));
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "new");
-        // A file that comes meanwhile stays too, and so does another one beside it.
+        // A file created meanwhile is kept too, and so is another one next to it.
         let (place, partial) = (dir.path().join("b"), dir.path().join("b.partial"));
         std::fs::write(&partial, "theirs").unwrap();
         let output = Output::create(&place).unwrap();

@@ -1,5 +1,5 @@
 //! `countersign mcp`: MCP on stdin and stdout. If `serve` is running, this process only copies
-//! bytes to and from it; otherwise it is a gate of its own.
+//! bytes to and from it; otherwise it is a separate gate.
 
 use std::sync::Arc;
 

@@ -119,7 +119,7 @@ fn tell_probe(format: RunFormat, found: &InstalledAgent) {
             agent: Some(agent.to_owned()),
             version: version.to_owned(),
         };
-        // Whoever no longer reads is found out by the run itself.
+        // The run itself detects a reader that is gone.
         let _ = output::line(&json_line(&moment));
     } else {
         output::note(&moment::probe_words(agent, version));

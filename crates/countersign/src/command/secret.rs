@@ -1,4 +1,4 @@
-//! `countersign secret set|list|remove`. The vault's own locks make it safe beside a running gate.
+//! `countersign secret set|list|remove`. The vault's own locks make it safe while a gate runs.
 
 mod value;
 

@@ -280,7 +280,7 @@ mod tests {
         });
         for (pause, piece) in pieces {
             tokio::time::sleep(*pause).await;
-            // Nobody may be reading any more.
+            // The other side may have stopped reading.
             let _ = theirs.write_all(piece).await;
         }
         drop(theirs);
@@ -296,7 +296,7 @@ mod tests {
         for (pieces, expected) in [
             (vec![(soon, REQUEST), (late, REQUEST), (late, REQUEST)], (3 * all, None)),
             (vec![(soon, start), (soon, rest)], (all, None)),
-            // Bodies have a limit of their own.
+            // Bodies have their own limit.
             (vec![(soon, head), (late, body), (late, REQUEST)], (2 * all, None)),
             (vec![(late, REQUEST)], (0, Some(io::ErrorKind::TimedOut))),
             (vec![(soon, b"\r\n"), (late, REQUEST)], (2, Some(io::ErrorKind::TimedOut))),

@@ -1,4 +1,4 @@
-//! The terminal behind stdout, as far as output depends on it.
+//! The properties of the terminal behind stdout that output depends on.
 
 use std::io::IsTerminal;
 

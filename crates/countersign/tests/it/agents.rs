@@ -1,6 +1,6 @@
 //! The real agent programs, each against a scripted model. In a workflow, everything they do goes
 //! through the gate, and leaves record, receipt, span and log line; connected by a person, they
-//! find and use the gate's tools beside their own.
+//! find and use the gate's tools in addition to their own.
 
 mod coexistence;
 mod connected;

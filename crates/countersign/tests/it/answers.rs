@@ -13,7 +13,7 @@ use testkit::upstream::scripted_upstream;
 use crate::openapi;
 use crate::screens::{assert_golden, gate, settled};
 
-/// Routes whose response is not one JSON value, each with a test of its own.
+/// Routes whose response is not one JSON value, each with its own test.
 const NOT_JSON: [&str; 9] = [
     "/",
     "/page/{file}",

@@ -57,7 +57,8 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// The commands that read the ledger; `ID` and `RECEIPT` stand for one of its records and receipts.
+/// The commands that read the ledger; `ID` and `RECEIPT` are replaced by one of its records and
+/// receipts.
 const READING: [&[&str]; 9] = [
     &["activity", "list"],
     &["activity", "show", "ID"],

@@ -1,4 +1,4 @@
-//! Checkpoints of a running gate: `ledger head`, the file beside the database, and the anchor.
+//! Checkpoints of a running gate: `ledger head`, the file next to the database, and the anchor.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The official conformance suite through `/mcp/all`. The suite knows the names of one server, so that
-//! a proxy maps them; a second server beside it has the same resources and prompts.
+//! The official conformance suite through `/mcp/all`. The suite knows the names of one server, so
+//! that a proxy maps them; a second server has the same resources and prompts.
 
 use std::path::Path;
 
@@ -27,7 +27,8 @@ fn neighbour(dir: &Path) -> Value {
     scripted(dir, "neighbour", &script)
 }
 
-/// Runs the suite through the view of all servers, alone or beside a server with the same resources.
+/// Runs the suite through the view of all servers, alone or together with a server with the same
+/// resources.
 async fn conforms(fixture: Command, has_neighbour: bool) {
     let fixture = served(fixture).await;
     let servers = |dir: &Path| {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use testkit::program::{countersign, program, run, stderr, stdout};
 use tokio::io::AsyncWriteExt;
 
-/// Each client with its file, the text in it, and the text that `connect` makes of it.
-/// `{PROGRAM}` stands for the program under test.
+/// Each client with its file, the text in it, and the text that `connect` makes of it. `{PROGRAM}`
+/// is replaced by the program under test.
 const FILES: &[(&str, &str, &str, &str)] = &[
     (
         "claude",

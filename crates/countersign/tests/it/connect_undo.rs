@@ -44,7 +44,7 @@ async fn connect(dir: &Path, args: &[&str]) -> String {
     stdout(&output)
 }
 
-/// Moves the servers of a client to the gate, in a folder of its own.
+/// Moves the servers of a client to the gate, in a separate folder.
 async fn moved() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), CURSOR, SETTINGS);
@@ -187,7 +187,7 @@ async fn a_secret_that_others_use_by_now_stays() {
     assert!(secrets(dir.path()).await.contains("GITHUB_AUTHORIZATION"));
 }
 
-/// Waits until a file is being written beside the client's own, and then edits that one.
+/// Waits until a file is being written next to the client's own, and then edits that one.
 fn edit_meanwhile(path: &Path, text: &str, is_in_place: bool, is_over: &AtomicBool) {
     let is_written = || {
         let names = fs::read_dir(path.parent().unwrap()).unwrap();

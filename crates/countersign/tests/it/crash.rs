@@ -68,7 +68,7 @@ impl View {
     }
 }
 
-/// Makes calls without end, each on a resource of its own, and reports those that got a response.
+/// Makes calls without end, each on its own resource, and reports those that got a response.
 async fn load(client: Client, view: View, who: String, answered: UnboundedSender<String>) {
     for n in 0.. {
         let (operation, tool) = CALLS[n % CALLS.len()];
@@ -227,7 +227,7 @@ async fn talker(dir: &Path, args: &[&str]) -> (Talker, Client) {
 #[tokio::test]
 async fn long_killed_process_among_five_harms_none_of_the_others() {
     for round in 0..rounds() {
-        // The shared gate, a process that is a gate of its own, and one that wraps a server.
+        // The shared gate, a process that is a gate itself, and one that wraps a server.
         five([0, 1, 3][round % 3]).await;
     }
 }
@@ -245,7 +245,7 @@ async fn five(killed: usize) {
     let (sender, mut answered) = mpsc::unbounded_channel();
     let mut clients = JoinSet::new();
     let mut talkers = Vec::new();
-    // While no gate runs, these are gates of their own.
+    // While no gate runs, each of these is a gate itself.
     for (n, (args, view)) in [
         (&mcp[..], View::Discovery),
         (&mcp, View::Discovery),
@@ -317,7 +317,7 @@ async fn workflow(dir: &Path, resource: &str) -> bool {
     output.status.success()
 }
 
-/// Repeats the work with numbers of its own until the round is over, and returns the resources of
+/// Repeats the work with its own numbers until the round is over, and returns the resources of
 /// those that succeeded.
 async fn repeat<F: Future<Output = bool>>(
     over: CancellationToken,
@@ -337,7 +337,7 @@ async fn repeat<F: Future<Output = bool>>(
     done
 }
 
-/// One round of everything at once: the shared gate, a gate of its own, a wrapped server, hooks,
+/// One round of everything at once: the shared gate, a separate gate, a wrapped server, hooks,
 /// workflows and rotations of the key. Returns what was confirmed.
 async fn everything(gate: &mut Gate, round: usize) -> Vec<String> {
     let dir = gate.dir.path().to_owned();
@@ -379,7 +379,7 @@ async fn everything(gate: &mut Gate, round: usize) -> Vec<String> {
     wrapped.child.wait().await.unwrap();
     over.cancel();
     for n in 5..8 {
-        // Nobody runs: these go to the spool.
+        // No gate runs: these go to the spool.
         let resource = format!("/{round}-hook-{n}");
         hook(&dir, &resource).await;
         all.push(resource);

@@ -68,8 +68,7 @@ async fn without_include_disabled_answers_match_the_golden_file() {
     assert_eq!(answers, std::fs::read_to_string(GOLDEN).unwrap());
 }
 
-/// Everything else that a model reads of the gate itself; the refusals have a golden file of their
-/// own.
+/// Everything else that a model reads of the gate itself; the refusals have their own golden file.
 #[tokio::test]
 async fn other_answers_for_models_match_the_golden_file() {
     let servers = |dir: &Path| {

@@ -1,5 +1,5 @@
-//! The documents and examples, used as a reader would: shell blocks run beside a real gate,
-//! commands exist with their flags, links lead somewhere, example configs and workflows are valid.
+//! The documents and examples, used as a reader would: shell blocks run with a real gate, commands
+//! exist with their flags, links lead somewhere, example configs and workflows are valid.
 
 mod claims;
 
@@ -124,7 +124,7 @@ async fn examples_are_valid() {
     }
 }
 
-/// Runs the blocks of a page one after the other in a project's folder, beside a gate that has a
+/// Runs the blocks of a page one after the other in a project's folder, with a gate that has a
 /// server and the built-in tools.
 async fn run_script(page: &Path, script: &str) {
     let tools = json!([{"name": "read_file", "inputSchema": {"type": "object"}}]);

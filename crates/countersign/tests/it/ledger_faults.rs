@@ -58,7 +58,7 @@ async fn while_the_ledger_is_held_changes_are_refused_and_reads_wait_for_it() {
     let answer = client.two_key_call("read", "s:read", json!({})).await;
     assert_eq!(answer["_meta"]["countersign/ledger"], "queued", "{answer}");
     assert_eq!(answer["_meta"]["x-meta"], json!({"kept": 1.0}), "the server's own _meta stays");
-    // Refused for a reason of its own, which is the one reported.
+    // Refused for another reason, which is the one reported.
     assert_eq!(client.code_of("read", "s:delete").await, "SERVER_MISMATCH");
     let failing = health(&gate).await;
     assert_eq!(failing["state"], "failing", "{failing}");

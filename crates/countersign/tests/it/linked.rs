@@ -1,5 +1,5 @@
-//! Discovery mode beside tools: what results link to can be read, by a client and by a model, and
-//! people use the servers' prompts. All of it is decided and recorded like a call.
+//! Discovery mode apart from tools: what results link to can be read, by a client and by a model,
+//! and people use the servers' prompts. All of it is decided and recorded like a call.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Other processes of a home while its gate runs: each records its calls in a chain of its own, and
+//! Other processes of a home while its gate runs: each records its calls in its own chain, and
 //! neither needs the other.
 
 use reqwest::Method;

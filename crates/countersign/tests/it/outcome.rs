@@ -359,7 +359,7 @@ async fn a_list_that_was_lost_is_told_from_one_that_was_not_asked_for() {
     assert!(told.contains(advice("read")), "{told}");
 }
 
-/// Nobody could sign in to such a server, so that waiting for that would be waiting for ever.
+/// A sign-in to such a server is impossible, so waiting for one would never end.
 #[tokio::test]
 async fn a_server_that_refuses_everybody_and_offers_no_sign_in_is_tried_again() {
     for (is_troubled, words) in

@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// A text for each place: a word of its own, or the same secret everywhere.
+/// A text for each place: a unique word, or the same secret everywhere.
 enum Seed<'a> {
     Word,
     Secret(&'a Planted),

@@ -247,7 +247,7 @@ async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
     stage.assert_nothing_left().await;
 }
 
-/// A model that this process calls has no tools of its own.
+/// A model that this process calls has no built-in tools.
 #[tokio::test]
 async fn a_model_is_offered_the_operation_alone() {
     let turns = [ours("deploy_apply", json!({"table": "users"})), say("applied")];

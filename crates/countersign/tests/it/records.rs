@@ -187,7 +187,7 @@ async fn the_target_is_on_allowed_refused_and_failed_calls_alike() {
     assert_eq!(decision["runtime"]["verdict"], "SERVER_MISMATCH");
 }
 
-/// A refused call has the class that it would have had, as far as trusted text tells it.
+/// A refused call has the class that it would have had, judged by trusted text.
 #[tokio::test]
 async fn refused_calls_are_recorded_with_their_effective_class() {
     let tools = json!([

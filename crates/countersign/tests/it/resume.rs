@@ -1,4 +1,4 @@
-//! `run --resume`: a run goes on from the step that failed, after a failure, Ctrl+C or SIGKILL.
+//! `run --resume`: a run continues from the step that failed, after a failure, Ctrl+C or SIGKILL.
 
 use std::path::{Path, PathBuf};
 

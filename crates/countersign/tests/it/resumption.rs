@@ -32,7 +32,7 @@ fn calls(gate: &Gate) -> usize {
     log.lines().count()
 }
 
-/// Sends a message on a connection of its own.
+/// Sends a message on a separate connection.
 async fn post(gate: &Gate, view: &str, session: &str, message: &Value) -> TcpStream {
     let body = message.to_string();
     let mut stream = TcpStream::connect(&gate.address).await.unwrap();

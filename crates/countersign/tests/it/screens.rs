@@ -14,7 +14,7 @@ use testkit::upstream::{scripted, scripted_upstream};
 /// `UPDATE_GOLDEN=1` rewrites them; a person then reviews the difference.
 const GOLDEN: &str = "tests/it/golden/screens";
 
-/// Parts that differ each time: `H` stands for a hex digit, `D` for a decimal one.
+/// Parts that differ each time: `H` matches a hex digit, `D` a decimal one.
 const VOLATILE: [&str; 8] = [
     "HHHHHHHH-HHHH-HHHH-HHHH-HHHHHHHHHHHH",
     "sha256:HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH",

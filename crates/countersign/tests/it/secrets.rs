@@ -378,7 +378,7 @@ async fn a_damaged_file_stops_its_servers_and_is_left_alone() {
     assert_eq!(output.status.code(), Some(4));
     assert!(stderr(&output).contains("SECRETS_UNAVAILABLE: the secrets in"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), &text[..text.len() / 2]);
-    // The gate goes on as soon as the file is restored.
+    // The gate continues as soon as the file is restored.
     std::fs::write(&file, &text).unwrap();
     set(gate.dir.path(), "pin", PLANTED[1]).await;
     gate.ready("n").await;

@@ -203,7 +203,7 @@ async fn fifty_calls_with_an_expired_token_make_one_refresh() {
     authority.test("expire").await;
     assert_looks(&client).await;
     assert_eq!(authority.refreshes().await, 2);
-    // Without the authorization server, a token that is still valid goes on being used.
+    // Without the authorization server, a token that is still valid stays in use.
     authority.test("out").await;
     assert_looks(&client).await;
     authority.test("back").await;
@@ -220,7 +220,7 @@ async fn processes_on_one_home_make_one_refresh() {
     let mut gate = authority.signed_in().await;
     gate.end().await;
     authority.test("expire").await;
-    // Each has a gate of its own, since none runs.
+    // Each starts its own gate, since none runs.
     let config = gate.config_file();
     let call = ["--config", config.to_str().unwrap(), "call", "tool-read", "--tool-name", "s:look"];
     for output in join_all((0..3).map(|_| gate.cli(&call))).await {
@@ -313,7 +313,7 @@ async fn a_response_to_another_sign_in_is_ignored() {
         let page = page.text().await.unwrap();
         assert!(page.contains("Not signed in"), "{page}");
     }
-    // Nobody else can end it at the gate either.
+    // No one else can end it at the gate either.
     let page = format!("http://{}/oauth/callback?code=injected&state=guessed", gate.address);
     let page = http_client().get(page).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("no sign-in waits for this response"), "{page}");
@@ -365,7 +365,7 @@ async fn a_second_tab_or_a_replayed_response_changes_nothing() {
     }
     let first = opened(gate.dir.path(), &addresses[1]).await;
     gate.ready("s").await;
-    // The tab is loaded again: its code is spent, and nobody asks for what it stands for.
+    // The tab is loaded again: its code is spent, and is not exchanged again.
     let page = http_client().get(&first).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("no sign-in waits for this response"), "{page}");
     assert_eq!(authority.test("counts").await["authorization_code"], 1);

@@ -310,7 +310,7 @@ async fn one_call_seen_by_wrap_and_hook_has_one_tool_use_id() {
         let id = &record["receipt"]["credentialSubject"]["correlation_id"];
         assert_eq!(id, "toolu_7", "{record}");
     }
-    // Two agents saw one call; nobody met anybody.
+    // Two agents saw one call, so no agents met.
     assert_eq!(meetings(&gate, "?kind=read-read").await, Vec::<String>::new());
 }
 
@@ -322,7 +322,7 @@ async fn meetings(gate: &Gate, query: &str) -> Vec<String> {
     edges.iter().map(|edge| edge["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Nobody declares an intent on this surface, and the server says nothing of its tools: their names
+/// Callers declare no intent on this surface, and the server says nothing of its tools: their names
 /// tell that one reads and the other writes.
 #[tokio::test]
 async fn two_reads_of_an_unannotated_tool_are_no_conflict_but_a_write_is() {

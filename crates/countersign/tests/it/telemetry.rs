@@ -377,7 +377,7 @@ async fn calls_over_rest_cli_stdio_and_wrap_have_spans() {
     assert_eq!((&*request.trace_id, &*request.parent_id), (TRACE, PARENT));
     assert_eq!(request.attributes["countersign.surface"], "rest");
 
-    // Each of these is a gate of its own, and delivers before it ends.
+    // Each of these is a gate itself, and delivers before it ends.
     let server = scripted(gate.dir.path(), "other", &tools());
     let wrap = [server["command"].as_str().unwrap(), server["args"][0].as_str().unwrap()];
     let wrap = [&["wrap", "--name", "s", "--"], &wrap[..]].concat();

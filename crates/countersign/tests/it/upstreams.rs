@@ -132,7 +132,7 @@ async fn a_child_gets_usual_variables_but_not_the_gates_own() {
 async fn nothing_is_left_when_the_gate_stops() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    // Ignores the end of stdin and SIGTERM, and has a child of its own.
+    // Ignores the end of stdin and SIGTERM, and has a child.
     let stubborn = format!(
         "trap '' TERM; sleep 1000 & echo \"$$ $!\" > '{}'; while :; do sleep 1000; done",
         pids.display()

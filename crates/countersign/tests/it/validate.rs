@@ -225,7 +225,7 @@ const AGENT: &str = "type: agent, provider: claude, options: {command: ./agent}"
 const MODEL: &str = "type: agent, provider: openai_compatible, prompt: p";
 
 /// The keys of a step each with a fault, its code and path, a part of its message, and its place,
-/// which `§` marks. `A` stands for an agent that would start, `M` for a model.
+/// which `§` marks. `A` is replaced by an agent that would start, `M` by a model.
 const REFUSED: [(&str, &str, &str); 28] = [
     ("A, prompt: §' '", "WORKFLOW.BAD_VALUE states.s.prompt", "the prompt is empty"),
     (
@@ -405,7 +405,7 @@ async fn what_depends_on_values_or_is_not_used_is_valid() {
     assert_eq!(ran["status"], "success", "{words}");
 }
 
-/// Returns names that each stand for ten of the one before.
+/// Returns YAML aliases that each expand to ten of the one before.
 fn bombs() -> String {
     let mut text = "a0: &a0 [x]\n".to_owned();
     for n in 1..12 {

@@ -28,7 +28,7 @@ pub(super) enum Edits {
     Items(Map<String, Value>),
 }
 
-/// A file with what is to change in it, and its text before and after as far as it is known now.
+/// A file with what is to change in it, and its text before and after, if known yet.
 #[derive(Clone, Debug)]
 pub(super) struct FileChange {
     pub(super) file: PathBuf,

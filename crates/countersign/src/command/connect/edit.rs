@@ -13,7 +13,7 @@ use super::client::Syntax;
 /// The member of Claude Code's settings that holds lists of tools.
 pub(super) const PERMISSIONS: &str = "permissions";
 
-/// Stands for a text that is put in place of it.
+/// Placeholder for a text that replaces it.
 const PLACEHOLDER: &str = "countersign: put back here";
 
 /// The change of one entry.

@@ -110,7 +110,7 @@ const IGNORED: &[&str] = &[
     "version",
 ];
 
-/// Stands for the name of a secret that is only shown.
+/// Placeholder for the name of a secret that is only shown.
 const UNNAMED: &str = "countersign-hides-this";
 
 /// The longest name made for a secret; a prefix and a number may be added.

@@ -25,13 +25,13 @@ const KINDS: &[&str] = &["env", "secret", "input", "keyring"];
 /// The start of a hidden value while texts are compared; its number follows.
 const NUMBERED: &str = "[redacted#";
 
-/// The first of the characters that stand for references while a text is searched for secrets.
+/// The first of the placeholder characters for references while a text is searched for secrets.
 const STAND_IN: u32 = 0xE000;
 
 /// Shows texts of one file, and hides the values that an import would not store in the clear.
 pub(super) struct Preview {
     syntax: Syntax,
-    /// The texts that stand for such values, by the value as the file has it.
+    /// The texts shown instead of such values, by the value as the file has it.
     shown: BTreeMap<String, String>,
     /// The secrets in such values that are too long to be a word elsewhere.
     secrets: Vec<String>,

@@ -1,6 +1,6 @@
-//! A settings file of another program: read whole, and replaced so that nobody's edit is lost. The
-//! new text changes places with the old one in one step; what comes out must be what the new text
-//! was made from, otherwise the two change back and the work starts over.
+//! A settings file of another program: read whole, and replaced so that no edit is lost. The new
+//! text changes places with the old one in one step; what comes out must be what the new text was
+//! made from, otherwise the two change back and the work starts over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Tries to read a file that another program may be in the middle of writing.
 const READS_MAX: u32 = 5;
 
-/// Permissions of a file that nobody else may read.
+/// Permissions of a file that only its owner may read.
 const PRIVATE: u32 = 0o600;
 
 /// Computes the new text from the present one; `None` means no file. It is called again whenever the
@@ -321,7 +321,7 @@ fn beside_parent(path: &Path) -> PathBuf {
     existing.unwrap_or_else(|| path.to_owned())
 }
 
-/// Reports whether a file that was taken out has this text for good: nobody is writing to it.
+/// Reports whether a file that was taken out has this text for good: no process is writing to it.
 fn is_settled(path: &Path, text: &str) -> bool {
     has_text(path, text) && !writers::has_any(path) && has_text(path, text)
 }
@@ -350,7 +350,7 @@ fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// Makes a rename outlast a crash of the machine, as far as the file system can.
+/// Makes a rename outlast a crash of the machine, if the file system can.
 fn sync_folder(path: &Path) {
     if let Some(folder) = path.parent() {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
@@ -393,7 +393,7 @@ mod writers {
     }
 }
 
-/// The moments at which an edit of another program would be lost if nobody looked. Tests use them.
+/// The moments at which an edit of another program would be lost without a check. Tests use them.
 #[cfg(not(test))]
 mod moment {
     pub(super) fn reached(_path: &std::path::Path) {}

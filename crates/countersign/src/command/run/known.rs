@@ -166,7 +166,7 @@ async fn agents(
     join_all(asked).await.into_iter().collect()
 }
 
-/// Returns the reasons that steps cannot start here, as far as they do not depend on values.
+/// Returns the reasons that steps cannot start here, except those that depend on values.
 fn steps(workflow: &Workflow, config: &Config, home: &Path) -> BTreeMap<String, StepFaults> {
     let here = std::env::current_dir().unwrap_or_default();
     let env: Vec<_> = std::env::vars_os().collect();

@@ -202,7 +202,7 @@ impl Watch for Inner {
         lock(&self.steps).push(ended.clone());
         let step = step.clone();
         self.writes.send(move |store, redactor| store.state().end_step(&step.redacted(redactor)));
-        // Shown once it is written: a run that is killed afterwards goes on behind this step.
+        // Shown once it is written: a run that is killed afterwards continues after this step.
         self.live.show(Moment::StepEnded(Box::new(ended)));
     }
 

@@ -118,7 +118,7 @@ impl EarlierRun {
         if faults.is_empty() { Ok(inputs) } else { Err(refused(&faults.join("; "))) }
     }
 
-    /// Returns the point at which the run goes on.
+    /// Returns the point at which the run continues.
     pub(super) fn resumption(self, workflow: &Workflow, text: &str) -> Result<Resumption, Failure> {
         let steps: Vec<PastStep> = self.steps.iter().map(past).collect();
         let altered: Vec<String> = self

@@ -50,7 +50,7 @@ fn shown(tried: &TriedTargets) -> String {
     format!("{}\n\n{}", fields(&lines), table(&["system", "resource", "access"], &rows))
 }
 
-/// Formats the templates of a rule, each on a line of its own.
+/// Formats the templates of a rule, each on its own line.
 pub(in crate::command) fn templates(
     rule: &TargetPlanRule,
 ) -> impl Iterator<Item = (&'static str, String)> {

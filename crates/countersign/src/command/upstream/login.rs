@@ -192,7 +192,7 @@ async fn listen(asked: Option<u16>, known: Option<&str>) -> Result<(TcpListener,
     Ok((listener, port))
 }
 
-/// Reads lines from stdin on a thread of its own, which ends with the process.
+/// Reads lines from stdin on a separate thread, which ends with the process.
 fn read_pasted(bring: mpsc::Sender<Brought>) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {

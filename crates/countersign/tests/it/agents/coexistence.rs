@@ -138,7 +138,7 @@ async fn opencode_without_its_server_has_failed() {
     server_never_up("opencode").await;
 }
 
-/// Claude Code's output for a call of its own Bash.
+/// Claude Code's output for a call of its built-in Bash.
 const BYPASSES: &str = r#"cat > /dev/null
 echo '{"type":"system","subtype":"init","model":"m"}'
 echo '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"touch pwned"}}]}}'

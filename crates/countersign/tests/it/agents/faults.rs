@@ -190,7 +190,7 @@ fn detour(stage: &Stage, provider: &str, mark: &Path) -> (Value, &'static str) {
     }
 }
 
-/// Without isolation, what a workflow names runs beside the gate.
+/// Without isolation, what a workflow names runs outside the gate.
 #[tokio::test]
 async fn no_login_or_package_that_a_workflow_names_runs_beside_the_gate() {
     if !foreign::are_here_or_skipped() {

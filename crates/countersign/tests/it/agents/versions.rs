@@ -1,5 +1,5 @@
-//! Agent programs are probed before their first isolated step. Versions that are not in the table of
-//! what they read, such as older ones from npm, run in coexistence if they keep tools of their own,
+//! Agent programs are probed before their first isolated step. Versions that are not in the table
+//! of what they read, such as older ones from npm, run in coexistence if they keep their own tools,
 //! with the reason, or not at all; a version of the table that does so is refused.
 
 use std::path::{Path, PathBuf};
@@ -165,7 +165,7 @@ async fn a_program_that_is_not_to_be_isolated_is_not_probed() {
     assert!(records(&stage).is_empty());
 }
 
-/// Announces a tool of its own, and goes on when it is given the time.
+/// Announces one of its own tools, and continues when it is given the time.
 const ANNOUNCES: &str = r#"cat > /dev/null
 echo '{"type":"system","subtype":"init","model":"m","tools":["mcp__awf-proxy__Read","Bash"]}'
 while read -r never < "$HOME_OF_GATE/../gate-is-shut"; do :; done
@@ -174,7 +174,7 @@ touch "$HOME_OF_GATE/../went-on""#;
 #[tokio::test]
 async fn a_program_that_announces_its_own_tools_is_ended_at_once() {
     let stage = Stage::new("claude", []).await;
-    // A pipe that nobody writes to: the program waits at it until it is ended.
+    // A pipe without a writer: the program blocks on it until it is ended.
     let pipe = stage.dir().join("gate-is-shut");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());

@@ -83,7 +83,7 @@ async fn every_sdk_has_the_same_conversation() {
     assert_eq!(gate.stop().await, Some(0));
 }
 
-/// Returns the results of the inspector's five requests, each by a process of its own.
+/// Returns the results of the inspector's five requests, each by a separate process.
 async fn inspected(dir: &Path, target: &[String]) -> Value {
     let ask = async |more: &[&str]| {
         let launcher = "clients/node_modules/@modelcontextprotocol/inspector/clients/launcher";

@@ -1,5 +1,6 @@
-//! Tokens that an agent spends before its first call: the gate's definitions and one search, beside
-//! the definitions of three servers that are connected without a gate. A token is four characters.
+//! Tokens that an agent spends before its first call: the gate's definitions and one search,
+//! compared with the definitions of three servers that are connected without a gate. A token is
+//! four characters.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -269,7 +269,7 @@ async fn long_2000_wrong_tokens_leave_one_record_and_do_not_delay_the_honest() {
     assert_eq!(records(&gate, "failed_entries").await.len(), 1);
 }
 
-/// Opens more connections than the gate takes, each with responses that nobody reads.
+/// Opens more connections than the gate takes, each with responses that the client never reads.
 pub(super) async fn crowd(gate: &Gate) -> Vec<TcpStream> {
     let host = &gate.address;
     let requests = format!("GET /page/style.css HTTP/1.1\r\nHost: {host}\r\n\r\n").repeat(200);

@@ -1,5 +1,5 @@
-//! Scenes in which something happens while the page is open: a run goes on, and the gate itself ends
-//! and starts again.
+//! Scenes in which something happens while the page is open: a run continues, and the gate itself
+//! ends and starts again.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The key of the secrets in a real keychain: GNOME Keyring on a session bus of its own.
+//! The key of the secrets in a real keychain: GNOME Keyring on its own session bus.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -78,7 +78,7 @@ async fn each_token_signs_in_for_itself_and_calls_never_cross() {
     let third = token(&gate, "carol").await;
     let (alice, bob) = (client(&gate, &secrets[0]).await, client(&gate, &secrets[1]).await);
     let carol = client(&gate, &third).await;
-    // Nobody has signed in yet; each token's error names its own command.
+    // There is no sign-in yet; each token's error names its own command.
     assert_must_sign_in(&alice, "alice").await;
     assert_must_sign_in(&bob, "bob").await;
 
@@ -195,7 +195,7 @@ async fn a_tool_that_differs_under_a_grant_is_locked_for_its_token() {
     let found = bob.call("retrieve_tools", json!({"query": "look"})).await.to_string();
     assert!(!found.contains("elsewhere"), "{found}");
     assert_seen_by(&alice, "alice").await;
-    // Another person takes its place, in a session of the server of their own.
+    // Another person takes its place, in a separate session of the server.
     authority.test("person/dora").await;
     let output = login(gate.dir.path(), &["--token", "alice"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

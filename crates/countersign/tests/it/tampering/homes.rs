@@ -19,8 +19,8 @@ use testkit::upstream::scripted;
 use testkit::wire::Wire;
 
 /// A home whose `serve` was killed. Its chain (`{s}`) has seven receipts: a read, a write, a failed
-/// and a refused call, a checkpoint, and two reads that no checkpoint and no chain names. In between
-/// a `wrap` wrote a chain of its own (`{w}`): a call and the end.
+/// and a refused call, a checkpoint, and two reads that no checkpoint and no chain names. In
+/// between a `wrap` wrote its own chain (`{w}`): a call and the end.
 struct Prepared {
     dir: TempDir,
     serve: String,
@@ -340,7 +340,7 @@ fn longer_head(text: &str) -> String {
     receipt.to_string()
 }
 
-/// Ends the chain of `serve` after its checkpoint, with a key of its own.
+/// Ends the chain of `serve` after its checkpoint, with a new key.
 fn forge_end(home: &Path) {
     let db = Connection::open(home.join("ledger.db")).unwrap();
     let sql = "SELECT receipt_json, chain_id FROM receipts
@@ -446,7 +446,7 @@ impl Prepared {
     }
 }
 
-/// Makes one call through `wrap`, which writes a chain of its own.
+/// Makes one call through `wrap`, which writes its own chain.
 async fn wrapped_call(dir: &Path, tools: &Value) {
     let entry = scripted(dir, "w", tools);
     let mut command = program(dir);
@@ -641,7 +641,7 @@ async fn a_head_kept_elsewhere_shows_what_the_home_no_longer_does() {
     assert!(words.contains("no checkpoint has the head"), "{words}");
     let (code, words) = copy.verify(&["--head", "noise"]).await;
     assert_eq!(code, Some(2), "{words}");
-    // Whoever replaces the ledger replaces the file beside it as well.
+    // An attacker who replaces the ledger replaces the file next to it as well.
     roll_back(&copy.home());
     for name in ["checkpoint.json", "ledger.db-wal"] {
         std::fs::remove_file(copy.home().join(name)).unwrap();

@@ -44,7 +44,7 @@ fn spellings(folder: &Path) -> Vec<(String, String)> {
     list.push((format!("/{}", shown("linked/f.txt")), shown("real/f.txt")));
     list.push((format!("{TOKEN}/../real/f.txt"), shown("real/f.txt")));
     list.push((format!("{TOKEN}.lnk"), shown("real/f.txt")));
-    // Files of their own.
+    // Distinct files.
     list.push((format!("{TOKEN}/f.txt"), shown("[redacted]/f.txt")));
     list.push((format!("{TOKEN}.txt"), shown("[redacted]")));
     list.push((" f.txt ".to_owned(), shown(" f.txt ")));

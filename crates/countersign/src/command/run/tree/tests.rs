@@ -60,7 +60,7 @@ fn told(moments: &[Moment], size: Size) -> (Tree, Vec<String>) {
     (tree, lines)
 }
 
-/// An agent in the middle of its work, beside a command.
+/// An agent in the middle of its work, next to a command.
 fn busy() -> Vec<Moment> {
     vec![
         began(1, "fix", "both", Some("claude")),

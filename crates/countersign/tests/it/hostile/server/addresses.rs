@@ -1,4 +1,4 @@
-//! A server whose templates stand for everybody's addresses.
+//! A server whose templates match the addresses of every server.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use testkit::client::Client;
 use testkit::gate::Gate;
 use testkit::upstream::scripted;
 
-/// Templates without a literal start of their own, and one for each letter.
+/// Templates without their own literal start, and one for each letter.
 fn wide() -> Vec<String> {
     let named =
         ["{+any}", "{scheme}://{+rest}", "file:///{a}", "https://{host}/{+x}", "http{s}://{x}"];
@@ -25,7 +25,7 @@ fn offer(dir: &Path, name: &str, templates: &[String], resources: Value) -> Valu
     scripted(dir, name, &script)
 }
 
-/// A link to a file that nobody lists.
+/// A link to a file that no server lists.
 const LINK: &str =
     r#"{"content":[{"type":"resource_link","uri":"file:///srv/report","name":"x"}]}"#;
 
@@ -98,7 +98,7 @@ async fn a_wide_template_gets_no_address_that_others_left_unclaimed() {
     assert_eq!(uri, "countersign://server/honest/file:///srv/report");
     client.request("resources/read", json!({"uri": uri})).await.unwrap();
     assert!(heard(&gate, "honest", "file:///srv/report"));
-    // Under its own name, the server gets what its templates stand for.
+    // Under its own name, the server gets what its templates match.
     for address in ["file:///etc/hosts", "unknown:x"] {
         for (method, params) in requests(&qualified(address)) {
             client.request(method, params).await.unwrap();

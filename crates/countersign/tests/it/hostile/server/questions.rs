@@ -164,8 +164,8 @@ async fn a_question_names_its_server_where_a_client_sees_several() {
     }
 }
 
-/// The connection that all clients share belongs to none of them, so nobody can be asked there. The
-/// attempts show in the ledger all the same, by number.
+/// The connection that all clients share belongs to none of them, so no client can be asked there.
+/// The attempts show in the ledger all the same, by number.
 #[tokio::test]
 async fn a_question_on_the_shared_connection_is_refused_and_recorded() {
     let after: String = (0..50).map(|n| question(&format!("later{n}"))).collect();
