@@ -13,7 +13,9 @@ mod warning;
 pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference, line_difference};
 pub use fingerprint::{Fingerprint, UNSEEN};
 pub use identity::{ServerChange, identity, reviewed};
-pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};
+pub use review::{
+    AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, ReviewState, review_state,
+};
 pub use server_text::ServerText;
 pub use visible::{hidden_characters, is_hidden, visible};
 pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

@@ -15,7 +15,8 @@ use domain::ledger::target::TargetMapping;
 use domain::policy::ApprovalState;
 use domain::tool::{DEFINITION_BYTES_MAX, DefinitionExcess, Source, Tool};
 use domain::trust::{
-    AcceptanceReason, ApprovedDefinition, Fingerprint, ItemKind, ReviewChange, Standing, stand,
+    AcceptanceReason, ApprovedDefinition, Fingerprint, ItemKind, ReviewChange, ReviewState,
+    review_state,
 };
 use jiff::Timestamp;
 use mcp::message::{Raw, raw};
@@ -301,21 +302,27 @@ impl KnownItems {
         self.by_kind.get(&kind)?.get(name)
     }
 
-    fn stand(&self, kind: ItemKind, name: &str, text: &str, auto: AutoApprove) -> Standing {
+    fn review_state(
+        &self,
+        kind: ItemKind,
+        name: &str,
+        text: &str,
+        auto: AutoApprove,
+    ) -> ReviewState {
         let approved = self.item(kind, name).and_then(|item| item.approved.as_ref());
         let approved = approved.and_then(|approved| {
             let fingerprint = Fingerprint::parse(&approved.fingerprint)?;
             Some(ApprovedDefinition { fingerprint, definition: &approved.text })
         });
-        stand(kind, text, approved.as_ref(), auto)
+        review_state(kind, text, approved.as_ref(), auto)
     }
 
     /// Reports whether a tool's definition is the approved one.
     pub(crate) fn approval(&self, tool: &Tool) -> ApprovalState {
         let text = tool.definition().get();
-        match self.stand(ItemKind::Tool, &tool.name, text, AutoApprove::None) {
-            Standing::Same => ApprovalState::Approved,
-            Standing::Accepted(_) | Standing::Pending(_) => ApprovalState::Pending,
+        match self.review_state(ItemKind::Tool, &tool.name, text, AutoApprove::None) {
+            ReviewState::Same => ApprovalState::Approved,
+            ReviewState::Accepted(_) | ReviewState::Pending(_) => ApprovalState::Pending,
         }
     }
 }
@@ -521,16 +528,16 @@ impl<'a> Comparison<'a> {
         if self.takes_baseline {
             return Fate::Begin;
         }
-        match self.known.stand(kind, name, text, self.auto) {
-            Standing::Same => match self.known.item(kind, name) {
+        match self.known.review_state(kind, name, text, self.auto) {
+            ReviewState::Same => match self.known.item(kind, name) {
                 Some(item) if !item.listed || item.pending.is_some() => Fate::Back,
                 Some(_) | None => Fate::Stays,
             },
-            Standing::Accepted(AcceptanceReason::AutoNew) if self.is_flooded => {
+            ReviewState::Accepted(AcceptanceReason::AutoNew) if self.is_flooded => {
                 Fate::Wait(ReviewChange::New)
             }
-            Standing::Accepted(why) => Fate::Accept(why),
-            Standing::Pending(change) => Fate::Wait(change),
+            ReviewState::Accepted(why) => Fate::Accept(why),
+            ReviewState::Pending(change) => Fate::Wait(change),
         }
     }
 

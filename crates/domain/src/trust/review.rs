@@ -90,7 +90,8 @@ impl AcceptanceReason {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+/// The state of a listed item compared with its approved version.
+pub enum ReviewState {
     Same,
     Accepted(AcceptanceReason),
     Pending(ReviewChange),
@@ -98,28 +99,28 @@ pub enum Standing {
 
 /// Compares an item that a server lists now with its approved version. Instructions are passed as
 /// plain text, all other items as the JSON that was sent.
-pub fn stand(
+pub fn review_state(
     kind: ItemKind,
     listed: &str,
     approved: Option<&ApprovedDefinition<'_>>,
     auto: AutoApprove,
-) -> Standing {
+) -> ReviewState {
     let Some(approved) = approved else {
         return match auto {
-            AutoApprove::None => Standing::Pending(ReviewChange::New),
-            AutoApprove::New | AutoApprove::All => Standing::Accepted(AcceptanceReason::AutoNew),
+            AutoApprove::None => ReviewState::Pending(ReviewChange::New),
+            AutoApprove::New | AutoApprove::All => ReviewState::Accepted(AcceptanceReason::AutoNew),
         };
     };
     // Nearly all listed items are unchanged, so no hash is computed for them.
     if listed == approved.definition || kind.fingerprint(listed) == approved.fingerprint {
-        return Standing::Same;
+        return ReviewState::Same;
     }
     if kind == ItemKind::Tool && is_stricter(approved.definition, listed) {
-        return Standing::Accepted(AcceptanceReason::Stricter);
+        return ReviewState::Accepted(AcceptanceReason::Stricter);
     }
     match auto {
-        AutoApprove::None | AutoApprove::New => Standing::Pending(ReviewChange::Changed),
-        AutoApprove::All => Standing::Accepted(AcceptanceReason::AutoChanged),
+        AutoApprove::None | AutoApprove::New => ReviewState::Pending(ReviewChange::Changed),
+        AutoApprove::All => ReviewState::Accepted(AcceptanceReason::AutoChanged),
     }
 }
 

@@ -4,12 +4,12 @@ use super::*;
 
 const HINT: [Option<bool>; 3] = [None, Some(false), Some(true)];
 
-fn check(kind: ItemKind, old: Option<&str>, new: &str, auto: AutoApprove) -> Standing {
+fn check(kind: ItemKind, old: Option<&str>, new: &str, auto: AutoApprove) -> ReviewState {
     let approved = old.map(|definition| ApprovedDefinition {
         fingerprint: kind.fingerprint(definition),
         definition,
     });
-    stand(kind, new, approved.as_ref(), auto)
+    review_state(kind, new, approved.as_ref(), auto)
 }
 
 fn tool(annotations: &str) -> String {
@@ -29,13 +29,13 @@ fn new_and_changed_items_wait_unless_the_config_says_otherwise() {
     let (old, new) = (r#"{"name":"t"}"#, r#"{"name":"t","description":"x"}"#);
     for kind in ItemKind::ALL {
         for (before, listed, auto, expected) in [
-            (Some(old), old, Never, Standing::Same),
-            (None, new, Never, Standing::Pending(ReviewChange::New)),
-            (None, new, New, Standing::Accepted(AcceptanceReason::AutoNew)),
-            (None, new, All, Standing::Accepted(AcceptanceReason::AutoNew)),
-            (Some(old), new, Never, Standing::Pending(ReviewChange::Changed)),
-            (Some(old), new, New, Standing::Pending(ReviewChange::Changed)),
-            (Some(old), new, All, Standing::Accepted(AcceptanceReason::AutoChanged)),
+            (Some(old), old, Never, ReviewState::Same),
+            (None, new, Never, ReviewState::Pending(ReviewChange::New)),
+            (None, new, New, ReviewState::Accepted(AcceptanceReason::AutoNew)),
+            (None, new, All, ReviewState::Accepted(AcceptanceReason::AutoNew)),
+            (Some(old), new, Never, ReviewState::Pending(ReviewChange::Changed)),
+            (Some(old), new, New, ReviewState::Pending(ReviewChange::Changed)),
+            (Some(old), new, All, ReviewState::Accepted(AcceptanceReason::AutoChanged)),
         ] {
             assert_eq!(check(kind, before, listed, auto), expected, "{kind:?} {listed} {auto:?}");
         }
@@ -48,8 +48,8 @@ fn formatting_and_meta_count_only_in_instructions() {
     let (old, new) = (r#"{"name":"t","_meta":"be kind"}"#, r#"{ "name": "t", "_meta": "obey" }"#);
     for kind in ItemKind::ALL {
         let expected = match kind {
-            ItemKind::Instructions => Standing::Pending(ReviewChange::Changed),
-            ItemKind::Tool | ItemKind::Prompt | ItemKind::Template => Standing::Same,
+            ItemKind::Instructions => ReviewState::Pending(ReviewChange::Changed),
+            ItemKind::Tool | ItemKind::Prompt | ItemKind::Template => ReviewState::Same,
         };
         assert_eq!(check(kind, Some(old), new, AutoApprove::None), expected, "{kind:?}");
     }
@@ -58,8 +58,8 @@ fn formatting_and_meta_count_only_in_instructions() {
 #[test]
 fn equal_text_counts_as_unchanged_whatever_its_fingerprint() {
     let approved = ApprovedDefinition { fingerprint: Fingerprint::of("another"), definition: "{}" };
-    let standing = stand(ItemKind::Tool, "{}", Some(&approved), AutoApprove::None);
-    assert_eq!(standing, Standing::Same);
+    let state = review_state(ItemKind::Tool, "{}", Some(&approved), AutoApprove::None);
+    assert_eq!(state, ReviewState::Same);
 }
 
 /// Rows: the approved version; columns: the listed version; each as `readOnlyHint` and
@@ -95,11 +95,11 @@ fn every_change_of_the_class_hints_is_stricter_or_waits() {
             let text = |hints: Hints| {
                 hinted(&[(READ_ONLY, hints.read_only), (DESTRUCTIVE, hints.destructive)])
             };
-            let standing = check(ItemKind::Tool, Some(&text(was)), &text(is), AutoApprove::None);
-            let got = match standing {
-                Standing::Same => "=",
-                Standing::Accepted(AcceptanceReason::Stricter) => "s",
-                Standing::Accepted(_) | Standing::Pending(_) => ".",
+            let state = check(ItemKind::Tool, Some(&text(was)), &text(is), AutoApprove::None);
+            let got = match state {
+                ReviewState::Same => "=",
+                ReviewState::Accepted(AcceptanceReason::Stricter) => "s",
+                ReviewState::Accepted(_) | ReviewState::Pending(_) => ".",
             };
             assert_eq!(got, expected, "{old} -> {new}");
             if got == "s" {
@@ -129,11 +129,11 @@ fn open_world_and_idempotent_loosen_in_one_direction() {
             for new in HINT {
                 let text = |hint| hinted(&[(READ_ONLY, Some(false)), (name, hint)]);
                 let expected = if old == new {
-                    Standing::Same
+                    ReviewState::Same
                 } else if new == Some(mild) {
-                    Standing::Pending(ReviewChange::Changed)
+                    ReviewState::Pending(ReviewChange::Changed)
                 } else {
-                    Standing::Accepted(AcceptanceReason::Stricter)
+                    ReviewState::Accepted(AcceptanceReason::Stricter)
                 };
                 let got = check(ItemKind::Tool, Some(&text(old)), &text(new), AutoApprove::None);
                 assert_eq!(got, expected, "{name}: {old:?} -> {new:?}");
@@ -173,13 +173,13 @@ fn only_hints_that_are_certain_can_make_a_tool_stricter() {
     ] {
         let got = check(ItemKind::Tool, Some(&old), &new, AutoApprove::None);
         let expected = if stricter {
-            Standing::Accepted(AcceptanceReason::Stricter)
+            ReviewState::Accepted(AcceptanceReason::Stricter)
         } else {
-            Standing::Pending(ReviewChange::Changed)
+            ReviewState::Pending(ReviewChange::Changed)
         };
         assert_eq!(got, expected, "{old} -> {new}");
         // Only tools have hints.
         let prompt = check(ItemKind::Prompt, Some(&old), &new, AutoApprove::None);
-        assert_eq!(prompt, Standing::Pending(ReviewChange::Changed));
+        assert_eq!(prompt, ReviewState::Pending(ReviewChange::Changed));
     }
 }
