@@ -435,7 +435,7 @@ struct Comparison<'a> {
 
 /// The result of comparing one item.
 #[derive(Clone, Copy)]
-enum Fate {
+enum ReviewResult {
     Stays,
     Back,
     /// Becomes part of the baseline.
@@ -444,11 +444,14 @@ enum Fate {
     Wait(ReviewChange),
 }
 
-impl Fate {
+impl ReviewResult {
     fn approval(self) -> ApprovalState {
         match self {
-            Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) => ApprovalState::Approved,
-            Fate::Wait(_) => ApprovalState::Pending,
+            ReviewResult::Stays
+            | ReviewResult::Back
+            | ReviewResult::Begin
+            | ReviewResult::Accept(_) => ApprovalState::Approved,
+            ReviewResult::Wait(_) => ApprovalState::Pending,
         }
     }
 }
@@ -468,25 +471,25 @@ impl<'a> Comparison<'a> {
     }
 
     fn run(&self, reviewer: &Reviewer, offer: Offer) -> Review {
-        let mut fates = Vec::new();
+        let mut results = Vec::new();
         let listing = reviewer.listing(offer.tools, offer.info, |tool| {
-            let fate = self.fate(ItemKind::Tool, &tool.name, tool.definition().get());
-            fates.push(fate);
-            fate.approval()
+            let result = self.compare(ItemKind::Tool, &tool.name, tool.definition().get());
+            results.push(result);
+            result.approval()
         });
-        let tools = listing.tools().iter().zip(fates);
+        let tools = listing.tools().iter().zip(results);
         let mut changed: Vec<ItemUpdate<'_>> = tools
-            .filter_map(|(tool, fate)| {
-                self.change(ItemKind::Tool, &tool.name, tool.definition().get(), fate)
+            .filter_map(|(tool, result)| {
+                self.change(ItemKind::Tool, &tool.name, tool.definition().get(), result)
             })
             .collect();
         let items = items(&offer.extras);
         let mut reviewed = self.unlisted(&offer.extras);
         for item in &items {
             let OfferedItem { kind, name, text, .. } = item;
-            let fate = self.fate(*kind, name, text);
-            changed.extend(self.change(*kind, name, text, fate));
-            reviewed.extend(item.reviewed(fate.approval()));
+            let result = self.compare(*kind, name, text);
+            changed.extend(self.change(*kind, name, text, result));
+            reviewed.extend(item.reviewed(result.approval()));
         }
         announcement::announce(reviewer, &listing, &changed);
         let is_kept = self.keep(reviewer, &changed, |item| match ItemKind::parse(&item.kind) {
@@ -495,8 +498,8 @@ impl<'a> Comparison<'a> {
             kind => items.iter().any(|known| Some(known.kind) == kind && known.name == item.name),
         });
         let instructions = offer.extras.instructions.as_deref().filter(|text| {
-            let fate = self.fate(ItemKind::Instructions, INSTRUCTIONS, text);
-            fate.approval() == ApprovalState::Approved
+            let result = self.compare(ItemKind::Instructions, INSTRUCTIONS, text);
+            result.approval() == ApprovalState::Approved
         });
         let instructions = instructions.map(Into::into);
         let reviewed = ServerOffer::new(reviewed, offer.extras.resources_changed)
@@ -524,20 +527,20 @@ impl<'a> Comparison<'a> {
         items
     }
 
-    fn fate(&self, kind: ItemKind, name: &str, text: &str) -> Fate {
+    fn compare(&self, kind: ItemKind, name: &str, text: &str) -> ReviewResult {
         if self.takes_baseline {
-            return Fate::Begin;
+            return ReviewResult::Begin;
         }
         match self.known.review_state(kind, name, text, self.auto) {
             ReviewState::Same => match self.known.item(kind, name) {
-                Some(item) if !item.listed || item.pending.is_some() => Fate::Back,
-                Some(_) | None => Fate::Stays,
+                Some(item) if !item.listed || item.pending.is_some() => ReviewResult::Back,
+                Some(_) | None => ReviewResult::Stays,
             },
             ReviewState::Accepted(AcceptanceReason::AutoNew) if self.is_flooded => {
-                Fate::Wait(ReviewChange::New)
+                ReviewResult::Wait(ReviewChange::New)
             }
-            ReviewState::Accepted(why) => Fate::Accept(why),
-            ReviewState::Pending(change) => Fate::Wait(change),
+            ReviewState::Accepted(why) => ReviewResult::Accept(why),
+            ReviewState::Pending(change) => ReviewResult::Wait(change),
         }
     }
 
@@ -547,7 +550,7 @@ impl<'a> Comparison<'a> {
         kind: ItemKind,
         name: &'t str,
         text: &'t str,
-        fate: Fate,
+        result: ReviewResult,
     ) -> Option<ItemUpdate<'t>> {
         let known = self.known.item(kind, name);
         let pending = known.and_then(|item| item.pending.as_ref());
@@ -555,18 +558,22 @@ impl<'a> Comparison<'a> {
             known.is_some_and(|item| item.listed)
                 && pending.is_some_and(|pending| pending.fingerprint == fingerprint)
         };
-        let fingerprint = match fate {
-            Fate::Stays => return None,
-            Fate::Back => String::new(),
-            Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => kind.fingerprint(text).to_string(),
-        };
-        match fate {
-            // Another list may still show the pending item.
-            Fate::Back if !self.is_whole => None,
-            Fate::Wait(_) if is_known(&fingerprint) => None,
-            Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => {
-                Some(ItemUpdate { kind, name, text, fate, fingerprint })
+        let fingerprint = match result {
+            ReviewResult::Stays => return None,
+            ReviewResult::Back => String::new(),
+            ReviewResult::Begin | ReviewResult::Accept(_) | ReviewResult::Wait(_) => {
+                kind.fingerprint(text).to_string()
             }
+        };
+        match result {
+            // Another list may still show the pending item.
+            ReviewResult::Back if !self.is_whole => None,
+            ReviewResult::Wait(_) if is_known(&fingerprint) => None,
+            ReviewResult::Stays
+            | ReviewResult::Back
+            | ReviewResult::Begin
+            | ReviewResult::Accept(_)
+            | ReviewResult::Wait(_) => Some(ItemUpdate { kind, name, text, result, fingerprint }),
         }
     }
 
@@ -602,7 +609,7 @@ struct ItemUpdate<'a> {
     kind: ItemKind,
     name: &'a str,
     text: &'a str,
-    fate: Fate,
+    result: ReviewResult,
     fingerprint: String,
 }
 
@@ -620,12 +627,14 @@ impl ItemUpdate<'_> {
     }
 
     fn entry(&self) -> ItemChange<'_> {
-        let ItemUpdate { kind, name, text, fate, fingerprint } = self;
+        let ItemUpdate { kind, name, text, result, fingerprint } = self;
         let kind = kind.as_str();
-        match fate {
-            Fate::Stays | Fate::Back => ItemChange::Back { kind, name },
-            Fate::Begin | Fate::Accept(_) => ItemChange::Approved { kind, name, text, fingerprint },
-            Fate::Wait(_) => ItemChange::Pending { kind, name, text, fingerprint },
+        match result {
+            ReviewResult::Stays | ReviewResult::Back => ItemChange::Back { kind, name },
+            ReviewResult::Begin | ReviewResult::Accept(_) => {
+                ItemChange::Approved { kind, name, text, fingerprint }
+            }
+            ReviewResult::Wait(_) => ItemChange::Pending { kind, name, text, fingerprint },
         }
     }
 }

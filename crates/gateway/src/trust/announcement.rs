@@ -7,7 +7,7 @@ use std::time::Instant;
 use domain::catalog::Listing;
 use domain::trust::{KnownNames, warnings};
 
-use super::{Fate, ItemUpdate, Reviewer};
+use super::{ItemUpdate, ReviewResult, Reviewer};
 use crate::limits::{LIST_LINES_MAX, LIST_LINES_WINDOW};
 
 /// Bounds the lines about one server, so that it cannot flood the log.
@@ -45,23 +45,23 @@ pub(super) fn announce(reviewer: &Reviewer, listing: &Listing, changed: &[ItemUp
     let catalog = reviewer.publisher.catalog();
     let own = listing.tools().iter().map(|tool| (server, tool.name.as_str()));
     let mut known = None;
-    for ItemUpdate { kind, name, text, fate, .. } in changed {
+    for ItemUpdate { kind, name, text, result, .. } in changed {
         let kind = kind.as_str();
-        match fate {
-            Fate::Stays | Fate::Back => continue,
-            Fate::Wait(change) => {
+        match result {
+            ReviewResult::Stays | ReviewResult::Back => continue,
+            ReviewResult::Wait(change) => {
                 if reviewer.lines.allows(server) {
                     let change = change.as_str();
                     tracing::warn!(server, kind, name, change, "locked until a person approves it");
                 }
                 continue;
             }
-            Fate::Accept(why) => {
+            ReviewResult::Accept(why) => {
                 if reviewer.lines.allows(server) {
                     tracing::info!(server, kind, name, why = why.as_str(), "a change is accepted");
                 }
             }
-            Fate::Begin => {}
+            ReviewResult::Begin => {}
         }
         let known =
             known.get_or_insert_with(|| KnownNames::new(catalog.tool_names().chain(own.clone())));
