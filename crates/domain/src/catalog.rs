@@ -234,7 +234,7 @@ impl Catalog {
     }
 
     fn matches(&self, scope: &Scope<'_>, query: SearchQuery<'_>, limit: usize) -> Vec<Match> {
-        let keep = |server, tool| scope.by_text(server, tool) == Standing::Callable;
+        let keep = |server, tool| scope.by_text(server, tool) == ToolVisibility::Callable;
         let indexes = self.indexes.of(&scope.visible);
         let mut found = indexes.texts(&self.servers, &scope.visible).search(query, limit, keep);
         self.put_named_first(query.text, keep, &mut found);
@@ -303,9 +303,9 @@ impl Catalog {
         let indexes = self.indexes.of(&scope.visible);
         let texts = indexes.texts(&self.servers, &scope.visible);
         let names = indexes.names(&self.servers, &scope.visible);
-        let is_barred = |standing: Standing, distrusts| match standing {
-            Standing::Barred(obstacle) => obstacle.distrusts_text() == distrusts,
-            Standing::Callable | Standing::Hidden => false,
+        let is_barred = |visibility: ToolVisibility, distrusts| match visibility {
+            ToolVisibility::Barred(obstacle) => obstacle.distrusts_text() == distrusts,
+            ToolVisibility::Callable | ToolVisibility::Hidden => false,
         };
         let waits = |server, tool| is_barred(scope.by_name(server, tool), true);
         let is_off = |server, tool| is_barred(scope.by_text(server, tool), false);
@@ -395,38 +395,38 @@ impl<'a> Scope<'a> {
         Scope { catalog, caller, filter, visible: catalog.visible(caller) }
     }
 
-    fn by_text(&self, server: u32, tool: u32) -> Standing {
-        self.standing(server, |server| server.listing.place(tool))
+    fn by_text(&self, server: u32, tool: u32) -> ToolVisibility {
+        self.visibility(server, |server| server.listing.place(tool))
     }
 
-    fn by_name(&self, server: u32, tool: u32) -> Standing {
-        self.standing(server, |_| tool as usize)
+    fn by_name(&self, server: u32, tool: u32) -> ToolVisibility {
+        self.visibility(server, |_| tool as usize)
     }
 
     fn is_approved(&self, server: u32, tool: u32) -> bool {
         self.catalog.servers[server as usize].is_approved(tool as usize)
     }
 
-    fn standing(&self, server: u32, place: impl FnOnce(&Server) -> usize) -> Standing {
+    fn visibility(&self, server: u32, place: impl FnOnce(&Server) -> usize) -> ToolVisibility {
         if !self.visible[server as usize] {
-            return Standing::Hidden;
+            return ToolVisibility::Hidden;
         }
         let server = &self.catalog.servers[server as usize];
         let (tool, lock) = server.at(place(server));
         let is_shown = !tool.is_for_apps && self.filter.keeps(tool);
         if !is_shown || !self.caller.sees_tool(&server.name, &tool.name) {
-            return Standing::Hidden;
+            return ToolVisibility::Hidden;
         }
         match Obstacle::of(self.caller, TokenSurface::Discovery, lock, tool.hints) {
-            None => Standing::Callable,
-            Some(obstacle) => Standing::Barred(obstacle),
+            None => ToolVisibility::Callable,
+            Some(obstacle) => ToolVisibility::Barred(obstacle),
         }
     }
 }
 
-/// A tool in the eyes of one caller.
+/// The visibility of a tool to one caller.
 #[derive(PartialEq, Eq)]
-enum Standing {
+enum ToolVisibility {
     /// It must not be found.
     Hidden,
     Callable,

@@ -20,23 +20,23 @@ pub(super) struct Table {
     pub(super) path: &'static str,
     pub(super) keys: &'static [Key],
     /// Keys that other clients write, with their treatment.
-    pub(super) foreign: &'static [(&'static str, Fate)],
+    pub(super) foreign: &'static [(&'static str, KeyTreatment)],
 }
 
 /// The treatment of a key that other clients write.
 #[derive(Clone, Copy)]
-pub(super) enum Fate {
+pub(super) enum KeyTreatment {
     /// Means the same as keys of ours.
     ReadAs(&'static str),
     /// Has no effect, for this reason; a note says so.
     Ignored(&'static str),
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for KeyTreatment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fate::ReadAs(ours) => write!(f, "read as {ours}"),
-            Fate::Ignored(reason) => write!(f, "ignored: {reason}"),
+            KeyTreatment::ReadAs(ours) => write!(f, "read as {ours}"),
+            KeyTreatment::Ignored(reason) => write!(f, "ignored: {reason}"),
         }
     }
 }
@@ -94,8 +94,8 @@ impl Table {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    pub(super) fn foreign(&self, name: &str) -> Option<Fate> {
-        self.foreign.iter().find(|(key, _)| *key == name).map(|(_, fate)| *fate)
+    pub(super) fn foreign(&self, name: &str) -> Option<KeyTreatment> {
+        self.foreign.iter().find(|(key, _)| *key == name).map(|(_, treatment)| *treatment)
     }
 }
 
@@ -291,22 +291,31 @@ pub(super) static KEY_COMMAND: Table = Table {
 pub(super) static SERVER: Table = Table {
     path: "mcpServers.<name>",
     foreign: &[
-        ("type", Fate::ReadAs("'transport'")),
-        ("httpUrl", Fate::ReadAs("'url' with transport \"http\"")),
-        ("serverUrl", Fate::ReadAs("'url'")),
-        ("disabled", Fate::ReadAs("the opposite of 'enabled'")),
-        ("autoApprove", Fate::Ignored("tools are approved in Countersign (see 'auto_approve')")),
-        ("alwaysAllow", Fate::Ignored("tools are approved in Countersign (see 'auto_approve')")),
-        ("trust", Fate::Ignored("tools are approved in Countersign (see 'auto_approve')")),
-        ("timeout", Fate::Ignored("clients differ on its unit; use 'call_timeout'")),
-        ("envFile", Fate::Ignored("Countersign reads no env file; put the variables in 'env'")),
-        ("description", Fate::Ignored("display only")),
-        ("title", Fate::Ignored("display only")),
-        ("icon", Fate::Ignored("display only")),
-        ("tags", Fate::Ignored("display only")),
-        ("version", Fate::Ignored("metadata of a client's gallery")),
-        ("gallery", Fate::Ignored("metadata of a client's gallery")),
-        ("dev", Fate::Ignored("setting of a client's development mode")),
+        ("type", KeyTreatment::ReadAs("'transport'")),
+        ("httpUrl", KeyTreatment::ReadAs("'url' with transport \"http\"")),
+        ("serverUrl", KeyTreatment::ReadAs("'url'")),
+        ("disabled", KeyTreatment::ReadAs("the opposite of 'enabled'")),
+        (
+            "autoApprove",
+            KeyTreatment::Ignored("tools are approved in Countersign (see 'auto_approve')"),
+        ),
+        (
+            "alwaysAllow",
+            KeyTreatment::Ignored("tools are approved in Countersign (see 'auto_approve')"),
+        ),
+        ("trust", KeyTreatment::Ignored("tools are approved in Countersign (see 'auto_approve')")),
+        ("timeout", KeyTreatment::Ignored("clients differ on its unit; use 'call_timeout'")),
+        (
+            "envFile",
+            KeyTreatment::Ignored("Countersign reads no env file; put the variables in 'env'"),
+        ),
+        ("description", KeyTreatment::Ignored("display only")),
+        ("title", KeyTreatment::Ignored("display only")),
+        ("icon", KeyTreatment::Ignored("display only")),
+        ("tags", KeyTreatment::Ignored("display only")),
+        ("version", KeyTreatment::Ignored("metadata of a client's gallery")),
+        ("gallery", KeyTreatment::Ignored("metadata of a client's gallery")),
+        ("dev", KeyTreatment::Ignored("setting of a client's development mode")),
     ],
     keys: &[
         reconnect(

@@ -67,7 +67,9 @@ fn section(page: &mut String, table: &Table, defaults: &Value) {
     page.push_str(&format!("\n## {title}\n\n{HEAD}{rows}"));
     if !table.foreign.is_empty() {
         page.push_str(FOREIGN);
-        page.extend(table.foreign.iter().map(|(key, fate)| format!("| `{key}` | {fate} |\n")));
+        page.extend(
+            table.foreign.iter().map(|(key, treatment)| format!("| `{key}` | {treatment} |\n")),
+        );
     }
     for key in table.keys {
         if let Kind::Section(inner) | Kind::Named(inner) | Kind::Listed(inner) = key.kind {

@@ -89,8 +89,8 @@ impl AcceptanceReason {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// The state of a listed item compared with its approved version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewState {
     Same,
     Accepted(AcceptanceReason),

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::super::keys::{Fate, Kind, Table};
+use super::super::keys::{KeyTreatment, Kind, Table};
 use super::report::Report;
 use super::scalar;
 use crate::document::{Location, Member, Node};
@@ -102,9 +102,9 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Me
 
 /// Reports whether the table has the key; adds notes on foreign keys.
 fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
-    if let Some(fate) = table.foreign(entry.name) {
-        if let Fate::Ignored(_) = fate {
-            report.note(&entry.key, fate.to_string());
+    if let Some(treatment) = table.foreign(entry.name) {
+        if let KeyTreatment::Ignored(_) = treatment {
+            report.note(&entry.key, treatment.to_string());
         }
         return true;
     }
