@@ -2,7 +2,7 @@
 //! client that sends the last number it saw gets all later changes, from any process. Events about
 //! the state of servers and tools have no number, because they are not stored.
 
-mod standing;
+mod catalog_status;
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Admin;
 use crate::answer::Refused;
-use crate::events::standing::{News, Standing};
+use crate::events::catalog_status::{CatalogStatus, News};
 use crate::ledger::off_thread;
 use crate::run;
 use crate::view::{
@@ -61,7 +61,7 @@ pub(crate) async fn stream(
         last,
         changes: store.changes(),
         catalog_changes,
-        standing: Standing::of(&admin.gateway.catalog()),
+        catalog_status: CatalogStatus::of(&admin.gateway.catalog()),
         is_failing: ledger.fault.is_some(),
         stop: admin.gateway.draining(),
         quiet_looks: 0,
@@ -94,7 +94,7 @@ struct Feed {
     changes: watch::Receiver<i64>,
     catalog_changes: watch::Receiver<u64>,
     /// The state of servers and tools at the last look.
-    standing: Standing,
+    catalog_status: CatalogStatus,
     /// The ledger could not be written at the last look.
     is_failing: bool,
     stop: CancellationToken,
@@ -149,14 +149,14 @@ impl Feed {
             news = event("ledger", None, &LedgerState::from(&ledger));
         }
         let catalog = self.gateway.catalog();
-        if !self.standing.is_of(&catalog) {
-            let was = std::mem::take(&mut self.standing);
+        if !self.catalog_status.is_of(&catalog) {
+            let was = std::mem::take(&mut self.catalog_status);
             let look = move || {
-                let now = Standing::of(&catalog);
+                let now = CatalogStatus::of(&catalog);
                 (was.news(&now), now)
             };
             let (changed, now) = off_thread(look).await;
-            self.standing = now;
+            self.catalog_status = now;
             news.extend(changed.iter().map(News::event));
         }
         news

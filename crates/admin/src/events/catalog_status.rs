@@ -11,13 +11,13 @@ use crate::view::words::REMOVED;
 use crate::view::{ServerEvent, ToolEvent};
 
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct CatalogStatus {
     /// The catalog snapshot that the state was read from.
     catalog: Option<Arc<Catalog>>,
-    servers: BTreeMap<Arc<str>, Stand>,
+    servers: BTreeMap<Arc<str>, ServerStatus>,
 }
 
-struct Stand {
+struct ServerStatus {
     state: &'static str,
     error: Option<String>,
     tools: BTreeMap<String, Lock>,
@@ -30,10 +30,11 @@ pub(super) enum News {
     Tool(ToolEvent),
 }
 
-impl Standing {
-    pub(super) fn of(catalog: &Arc<Catalog>) -> Standing {
-        let servers = catalog.servers().map(|server| (server.name.clone(), Stand::of(server)));
-        Standing { catalog: Some(catalog.clone()), servers: servers.collect() }
+impl CatalogStatus {
+    pub(super) fn of(catalog: &Arc<Catalog>) -> CatalogStatus {
+        let servers =
+            catalog.servers().map(|server| (server.name.clone(), ServerStatus::of(server)));
+        CatalogStatus { catalog: Some(catalog.clone()), servers: servers.collect() }
     }
 
     pub(super) fn is_of(&self, catalog: &Arc<Catalog>) -> bool {
@@ -41,14 +42,14 @@ impl Standing {
     }
 
     /// Returns the changes between this state and `now`, server by server.
-    pub(super) fn news(&self, now: &Standing) -> Vec<News> {
+    pub(super) fn news(&self, now: &CatalogStatus) -> Vec<News> {
         let mut news = Vec::new();
-        for (name, stand) in &now.servers {
+        for (name, status) in &now.servers {
             let was = self.servers.get(name);
-            if was.is_none_or(|was| (was.state, &was.error) != (stand.state, &stand.error)) {
-                news.push(stand.event(name, was.map(|was| was.state)));
+            if was.is_none_or(|was| (was.state, &was.error) != (status.state, &status.error)) {
+                news.push(status.event(name, was.map(|was| was.state)));
             }
-            news.extend(was.into_iter().flat_map(|was| tools(name, was, stand)));
+            news.extend(was.into_iter().flat_map(|was| tools(name, was, status)));
         }
         let gone = self.servers.iter().filter(|(name, _)| !now.servers.contains_key(*name));
         news.extend(gone.map(|(name, was)| {
@@ -60,12 +61,12 @@ impl Standing {
     }
 }
 
-impl Stand {
-    fn of(server: &Server) -> Stand {
+impl ServerStatus {
+    fn of(server: &Server) -> ServerStatus {
         let state = server.state_word();
         let error = server.unavailable_in_full().filter(|_| state == "error");
         let tools = server.tools().map(|(tool, lock)| (tool.name.clone(), lock));
-        Stand { state, error, tools: tools.collect() }
+        ServerStatus { state, error, tools: tools.collect() }
     }
 
     fn event(&self, name: &str, was: Option<&str>) -> News {
@@ -80,7 +81,7 @@ impl Stand {
 
 /// Returns the tools whose own status changed. Tools of a server that is locked as a whole follow
 /// the server, and a server's first list is not a change.
-fn tools(server: &str, was: &Stand, now: &Stand) -> Vec<News> {
+fn tools(server: &str, was: &ServerStatus, now: &ServerStatus) -> Vec<News> {
     let told = |tool: &str, was: Option<Lock>, now: Option<Lock>| {
         let is_news = was != now && !was.is_some_and(of_server) && !now.is_some_and(of_server);
         let event = ToolEvent {
@@ -122,12 +123,12 @@ mod tests {
 
     type Tools<'a> = &'a [(&'a str, Lock)];
 
-    fn standing(servers: &[(&str, &'static str, Tools<'_>)]) -> Standing {
+    fn catalog_status(servers: &[(&str, &'static str, Tools<'_>)]) -> CatalogStatus {
         let servers = servers.iter().map(|(name, state, tools)| {
             let tools = tools.iter().map(|(tool, lock)| ((*tool).to_owned(), *lock)).collect();
-            (Arc::from(*name), Stand { state, error: None, tools })
+            (Arc::from(*name), ServerStatus { state, error: None, tools })
         });
-        Standing { catalog: None, servers: servers.collect() }
+        CatalogStatus { catalog: None, servers: servers.collect() }
     }
 
     #[test]
@@ -136,13 +137,13 @@ mod tests {
         let [off, pending, disabled] =
             [LockStatus::DisabledByUser, LockStatus::PendingApproval, LockStatus::ServerDisabled]
                 .map(Lock::Locked);
-        let was = standing(&[
+        let was = catalog_status(&[
             ("a", "ready", &[("same", callable), ("switched", callable), ("gone", off)]),
             ("b", "ready", &[("x", callable)]),
             ("c", "connecting", &[]),
             ("left", "error", &[("y", callable)]),
         ]);
-        let now = standing(&[
+        let now = catalog_status(&[
             ("a", "ready", &[("same", callable), ("switched", off), ("new", pending)]),
             ("b", "disabled", &[("x", disabled)]),
             ("c", "ready", &[("first", callable), ("waits", pending)]),
