@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::super::words::words;
 use super::super::{FOUND_MAX, RESOURCE_BYTES_MAX, canonical, is_break, tidy};
 use super::GenericPlan;
-use super::role::{Role, Standing};
+use super::role::{IdRelation, Role};
 
 /// Items of a list that are looked at; further ones could not be named anyway.
 const ITEMS_MAX: usize = 2 * FOUND_MAX;
@@ -131,9 +131,8 @@ fn outer<'a>(
 fn opened(plan: &GenericPlan, key: &str, role: &Role) -> Option<bool> {
     match role {
         Role::Envelope { is_own } => Some(*is_own),
-        Role::MaybeId { .. } | Role::Id { standing: Standing::Own(_) | Standing::Place, .. } => {
-            Some(true)
-        }
+        Role::MaybeId { .. }
+        | Role::Id { relation: IdRelation::Own(_) | IdRelation::Place, .. } => Some(true),
         Role::Path { .. } | Role::Manifest => {
             let last = words(key).pop()?;
             Some(plan.tool.is_about(&canonical::singular(&last)))

@@ -28,7 +28,7 @@ pub(super) enum PathForm {
 
 /// The relation of an id to the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Standing {
+pub(super) enum IdRelation {
     /// The thing to or from which something is added or removed.
     Place,
     /// The tool is about it; the number is its place in the tool's name.
@@ -55,7 +55,7 @@ pub(super) enum Role {
     },
     Id {
         noun: Box<str>,
-        standing: Standing,
+        relation: IdRelation,
         side: Side,
     },
     /// A noun that may be an id, if its value has the form of one.
@@ -212,7 +212,7 @@ fn id(all: &[&str], tool: &ToolWords) -> Option<Role> {
         let is_person = end == "owner" && by_id;
         return (!is_person).then_some(Role::Scope { rank, side });
     }
-    Some(Role::Id { noun: end.into(), standing: standing(&noun, position, tool), side })
+    Some(Role::Id { noun: end.into(), relation: relation(&noun, position, tool), side })
 }
 
 /// Returns the role of an id without a noun at one end of a move: `old_key`, `source_id`.
@@ -220,21 +220,21 @@ fn sided(end: &str, side: Side) -> Option<Role> {
     match end {
         "key" => Some(Role::Key { side }),
         end if has(words::BARE_IDS, end) => {
-            Some(Role::Id { noun: "".into(), standing: Standing::Other, side })
+            Some(Role::Id { noun: "".into(), relation: IdRelation::Other, side })
         }
         _ => None,
     }
 }
 
-fn standing(noun: &[&str], position: Option<usize>, tool: &ToolWords) -> Standing {
+fn relation(noun: &[&str], position: Option<usize>, tool: &ToolWords) -> IdRelation {
     let is_request = noun.len() > 1 && noun.ends_with(&["request"]);
     let is_attribute =
         noun == ["request"] || !is_request && noun.iter().any(|word| has(words::ATTRIBUTES, word));
     match position {
-        Some(_) if tool.is_place(noun) => Standing::Place,
-        Some(at) if noun[0] != "parent" => Standing::Own(at),
-        _ if is_attribute => Standing::Attribute,
-        _ => Standing::Other,
+        Some(_) if tool.is_place(noun) => IdRelation::Place,
+        Some(at) if noun[0] != "parent" => IdRelation::Own(at),
+        _ if is_attribute => IdRelation::Attribute,
+        _ => IdRelation::Other,
     }
 }
 
@@ -264,18 +264,18 @@ fn noun(all: &[&str], tool: &ToolWords) -> Option<Role> {
     let position = tool.position(&noun);
     let is_of_broker = || words::BROKER_NOUNS.iter().any(|noun| tool.is_about(noun));
     if name == "topic" && is_of_broker() {
-        return Some(Role::Id { noun: "topic".into(), standing: Standing::Other, side });
+        return Some(Role::Id { noun: "topic".into(), relation: IdRelation::Other, side });
     }
-    let id = |standing| Some(Role::Id { noun: (*noun.last()?).into(), standing, side });
+    let id = |relation| Some(Role::Id { noun: (*noun.last()?).into(), relation, side });
     if has(words::NAMED_ALONE, &name) {
-        return id(standing(&noun, position, tool));
+        return id(relation(&noun, position, tool));
     }
     let is_commit = ["branch", "commit", "ref", "revision", "sha"].contains(&name.as_str());
     if is_commit && (position.is_some() || name == "revision") {
-        return id(position.map_or(Standing::Other, Standing::Own));
+        return id(position.map_or(IdRelation::Other, IdRelation::Own));
     }
     if name == "username" && ["user", "profile", "account"].iter().any(|noun| tool.is_about(noun)) {
-        return Some(Role::Id { noun: "user".into(), standing: Standing::Own(0), side });
+        return Some(Role::Id { noun: "user".into(), relation: IdRelation::Own(0), side });
     }
     if has(words::MANIFESTS, all.last()?) {
         return Some(Role::Manifest);

@@ -4,7 +4,7 @@
 use super::super::super::{Access, Target, canonical, words};
 use super::super::Finding;
 use super::super::given::Given;
-use super::super::role::{PathForm, Role, Side, Standing};
+use super::super::role::{IdRelation, PathForm, Role, Side};
 use super::super::scope::{self, SCOPES};
 use super::{Call, canonical_id, written};
 
@@ -22,7 +22,7 @@ const JOINED_MAX: usize = 4;
 struct Id<'a> {
     given: &'a Given<'a>,
     noun: &'a str,
-    standing: Standing,
+    relation: IdRelation,
 }
 
 /// A thing in its containers, before its values are written.
@@ -64,7 +64,7 @@ impl<'a> Call<'a> {
         }
         let ids = self.ids(false);
         let id = ids.iter().find(|id| {
-            let is_meant = matches!(id.standing, Standing::Own(_)) || id.noun == "revision";
+            let is_meant = matches!(id.relation, IdRelation::Own(_)) || id.noun == "revision";
             is_meant && REVISIONS.contains(&id.noun)
         })?;
         let folder = canonical::file(base.first(), self.place)?;
@@ -85,7 +85,8 @@ impl<'a> Call<'a> {
             sided(Side::Source).next().is_some() && sided(Side::Destination).next().is_some();
         // Where the thing that moves is named, the ends are its places.
         let is_thing = |role: &Role| {
-            let Role::Id { standing: Standing::Own(_) | Standing::Place, side, .. } = role else {
+            let Role::Id { relation: IdRelation::Own(_) | IdRelation::Place, side, .. } = role
+            else {
                 return false;
             };
             *side == Side::Neither
@@ -176,11 +177,11 @@ impl<'a> Call<'a> {
     /// Returns the ids with a noun that the call is about.
     fn ids(&self, beside_files: bool) -> Vec<Id<'a>> {
         let all = self.given.iter().filter_map(|given| match &*given.role {
-            Role::Id { noun, standing, side } => {
-                Some((Id { given, noun, standing: *standing }, *side))
+            Role::Id { noun, relation, side } => {
+                Some((Id { given, noun, relation: *relation }, *side))
             }
             Role::MaybeId { noun } if is_id(given.first()) => {
-                Some((Id { given, noun, standing: Standing::Own(0) }, Side::Neither))
+                Some((Id { given, noun, relation: IdRelation::Own(0) }, Side::Neither))
             }
             _ => None,
         });
@@ -188,13 +189,13 @@ impl<'a> Call<'a> {
         // An id at one end only is an id like others, unless there are others.
         let has_plain = all.iter().any(|(_, side)| *side == Side::Neither);
         let is_outer =
-            |id: &Id<'_>| id.given.parent.is_none() && id.standing != Standing::Attribute;
+            |id: &Id<'_>| id.given.parent.is_none() && id.relation != IdRelation::Attribute;
         let has_outer = all.iter().any(|(id, _)| is_outer(id));
         let searches = self.plan.tool.searches;
         let kept = all.into_iter().filter(|(id, side)| {
             let is_part = beside_files && words::has(words::PARTS, id.noun);
             let is_inner = id.given.parent.is_some() && !id.given.is_own_part() && has_outer;
-            let is_sought = searches && id.standing != Standing::Place;
+            let is_sought = searches && id.relation != IdRelation::Place;
             // What is added to a thing is not that thing.
             let is_new = matches!(*id.given.role, Role::MaybeId { .. }) && self.plan.tool.creates;
             let is_choice = words::has(words::OPTIONS, id.noun) && !self.is_about_options(id);
@@ -208,25 +209,25 @@ impl<'a> Call<'a> {
     fn is_about_options(&self, id: &Id<'_>) -> bool {
         let tool = &self.plan.tool;
         let handles = tool.reads || tool.removes || tool.edits || tool.lists;
-        handles && id.standing != Standing::Attribute
+        handles && id.relation != IdRelation::Attribute
     }
 
     /// Returns the things that the call names, in the order of precedence.
     fn leaves(&self, beside_files: bool) -> Vec<Leaf<'a>> {
         let ids = self.ids(beside_files);
-        let with = |fits: fn(&Standing) -> bool| -> Vec<Id<'a>> {
-            ids.iter().copied().filter(|id| fits(&id.standing)).collect()
+        let with = |fits: fn(&IdRelation) -> bool| -> Vec<Id<'a>> {
+            ids.iter().copied().filter(|id| fits(&id.relation)).collect()
         };
-        let places = with(|standing| *standing == Standing::Place);
+        let places = with(|relation| *relation == IdRelation::Place);
         if !places.is_empty() {
             return leaves_of(places);
         }
-        let mut own = with(|standing| matches!(standing, Standing::Own(_)));
-        own.sort_by_key(|id| id.standing);
+        let mut own = with(|relation| matches!(relation, IdRelation::Own(_)));
+        own.sort_by_key(|id| id.relation);
         if own.iter().any(|id| id.given.parent.is_none()) {
             own.retain(|id| id.given.parent.is_none());
         }
-        let others = with(|standing| *standing == Standing::Other);
+        let others = with(|relation| *relation == IdRelation::Other);
         // In `set_texture`, the texture is what the other thing gets.
         if !others.is_empty() && (self.plan.tool.edits || self.plan.tool.creates) {
             own.retain(|id| !words::has(words::ATTRIBUTES, id.noun));
@@ -254,7 +255,7 @@ impl<'a> Call<'a> {
         }
         // A list may be limited by any attribute, and a file have any; only a place holds them.
         let rank = |id: &Id<'_>| words::PLACES.iter().position(|place| *place == id.noun);
-        let mut attributes = with(|standing| *standing == Standing::Attribute);
+        let mut attributes = with(|relation| *relation == IdRelation::Attribute);
         let only_places = self.plan.tool.lists || only_names;
         attributes.retain(|id| rank(id).is_some() || !only_places);
         attributes.sort_by_key(|id| rank(id).unwrap_or(words::PLACES.len()));
