@@ -15,7 +15,7 @@ pub(super) const WEB: &str = "web";
 const SHARED_SCHEMES: &[&str] =
     &["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "s3", "gs"];
 
-/// Hexadecimal digits that stand for a query.
+/// Hexadecimal digits of the hash that replaces a query.
 const QUERY_DIGITS: usize = 12;
 
 /// Parameters that say where a visitor came from, not what the address shows.
@@ -40,7 +40,8 @@ const TRACKING: &[&str] = &[
 /// Beginnings of families of parameters that track a visitor or sign an address.
 const FAMILIES: &[&str] = &["utm_", "mtm_", "hsa_", "x-amz-", "x-goog-", "session"];
 
-/// Parameters that carry a login or a signature, beside those whose values are always redacted.
+/// Parameters that carry a login or a signature, in addition to those whose values are always
+/// redacted.
 const CREDENTIAL: &[&str] = &["auth", "key", "sid", "sig", "signature"];
 
 /// Parameters that are a login only together: the answer of an authorization server.
@@ -119,14 +120,14 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Returns the byte that the two digits after a `%` stand for.
+/// Returns the byte that the two digits after a `%` encode.
 fn escape(digits: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
     u8::try_from(digit(0)? * 16 + digit(1)?).ok()
 }
 
-/// Returns a kind in the singular, in lower case and in full: `Pods` and `po` are `pod`. A kind with
-/// a namespace of its own, such as `AWS::S3::Bucket`, stays.
+/// Returns a kind in the singular, in lower case and in full: `Pods` and `po` are `pod`. A kind
+/// with its own namespace, such as `AWS::S3::Bucket`, stays.
 pub(super) fn kind(text: &str) -> String {
     let text = text.trim();
     if text.contains("::") {
@@ -170,8 +171,8 @@ pub(super) fn singular(word: &str) -> Cow<'_, str> {
     Cow::Borrowed(if plural { stem(1) } else { word })
 }
 
-/// Returns a file of this machine, from its path or `file:` address. A server elsewhere has files
-/// of its own, and a relative path needs a known folder; `~` and `$X` depend on the server.
+/// Returns a file of this machine, from its path or `file:` address. A server elsewhere has its own
+/// files, and a relative path needs a known folder; `~` and `$X` depend on the server.
 pub(super) fn file(path: &str, place: &CallPlace<'_>) -> Option<Target> {
     if !place.is_local {
         return None;
@@ -196,7 +197,7 @@ fn file_rest(address: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("file") && rest.starts_with('/')).then_some(rest)
 }
 
-/// Returns the path in a `file:` address of this machine, whoever it names as user.
+/// Returns the path in a `file:` address of this machine, whichever user it names.
 fn file_address(address: &str) -> Option<Cow<'_, str>> {
     let rest = file_rest(address)?.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = match rest.strip_prefix("//") {
@@ -216,7 +217,7 @@ pub(super) fn inner_path(path: &str) -> Option<String> {
     (!inner.is_empty()).then(|| inner.to_owned())
 }
 
-/// Returns an address, without userinfo and query. A short hash stands for the parameters of the
+/// Returns an address, without userinfo and query. A short hash replaces the parameters of the
 /// query that are neither credentials nor tracking, so that two items stay apart. Clients open
 /// `https:/h\a` like `https://h/a`, and so it is named.
 pub(super) fn web(address: &str, place: &CallPlace<'_>) -> Option<Target> {
@@ -346,7 +347,8 @@ fn without<'t>(text: &'t str, chars: &[char]) -> Cow<'t, str> {
     if text.contains(chars) { Cow::Owned(text.replace(chars, "")) } else { Cow::Borrowed(text) }
 }
 
-/// Returns the end of the host if the path of an address is a credential: whoever knows it may post.
+/// Returns the end of the host if the path of an address is a credential, whose knowledge suffices
+/// to post.
 fn holds_token(address: &str) -> Option<usize> {
     let holds =
         ["//hooks.slack.com/", "/api/webhooks/", "//api.telegram.org/bot", "//hooks.zapier.com/"]

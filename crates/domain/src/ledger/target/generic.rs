@@ -1,5 +1,5 @@
-//! Names the resources of calls to tools that nobody has described: by the words of keys, the name
-//! of the tool and the form of values. Where these leave a doubt, nothing is named.
+//! Names the resources of calls to tools without a description of targets: by the words of keys,
+//! the name of the tool and the form of values. Where these leave a doubt, nothing is named.
 
 mod given;
 mod role;

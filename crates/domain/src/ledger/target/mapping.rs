@@ -183,7 +183,7 @@ impl std::fmt::Display for UnfitTargetRule {
     }
 }
 
-/// A tool as far as the fit of rules goes: its name and the properties of its input schema.
+/// The parts of a tool that rules are fitted to: its name and the properties of its input schema.
 pub type FitTool<'a> = (&'a str, Vec<&'a str>);
 
 /// Suggestions for an unknown name.

@@ -15,7 +15,7 @@ use super::mapping::{RuleResource, TargetMapping, TargetRule};
 use super::template::{Found, TargetTemplate};
 use super::{Access, RESOURCE_BYTES_MAX, Target, TargetBasis, table};
 
-/// A tool as far as it decides what its arguments mean.
+/// The parts of a tool that decide what its arguments mean.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolShape<'a> {
     /// The server's name in the config.
@@ -35,7 +35,7 @@ pub struct CallPlace<'a> {
     pub root: Option<&'a str>,
     /// The server runs on this machine, so that its absolute paths are files here.
     pub is_local: bool,
-    /// The key of the hash that stands for the query of an address.
+    /// The key of the hash that replaces the query of an address.
     pub query_key: &'a [u8; 32],
 }
 

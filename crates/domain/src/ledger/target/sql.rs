@@ -319,7 +319,7 @@ fn explained(rest: &[Token<'_>]) -> Statement {
     statement
 }
 
-/// Returns the tables that are read, beside those that a statement defines itself and the one that
+/// Returns the tables that are read, except those that a statement defines itself and the one that
 /// it changes.
 fn read_tables(tokens: &[Token<'_>]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

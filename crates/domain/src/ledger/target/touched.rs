@@ -13,7 +13,7 @@ pub const TOUCHED_MAX: usize = 9;
 /// The most resources that are looked for: one more, so that it is known whether some are left out.
 pub(super) const FOUND_MAX: usize = TOUCHED_MAX + 1;
 
-/// The effect of a call on a resource, as far as it is known.
+/// The effect of a call on a resource, if it is known.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]

@@ -314,8 +314,8 @@ const LESSER_WRITES: [&str; 25] = [
 const REVERSALS: [&str; 3] = ["un", "dis", "de"];
 
 impl Access {
-    /// Returns the access of a call. `hints` are the tool's annotations as far as they are trusted,
-    /// `verb` is what the tool's name says. An intent makes no read of what a verb writes.
+    /// Returns the access of a call. `hints` are the tool's annotations if they are trusted, `verb`
+    /// is what the tool's name says. An intent makes no read of what a verb writes.
     pub fn of_call(hints: Option<Hints>, declared: Option<Class>, verb: Access) -> Access {
         match hints.filter(|hints| !hints.unverified()) {
             Some(hints) => Access::of(Some(hints.class())),

@@ -396,7 +396,7 @@ pub(super) const OPTIONS: &[&str] = &[
 /// Attributes that are places, from the best: something is made in them if nothing else is named.
 pub(super) const PLACES: [&str; 6] = ["parent", "folder", "list", "team", "group", "account"];
 
-/// Servers with files of their own, even if they run on this machine.
+/// Servers with their own files, even if they run on this machine.
 pub(super) const REMOTE_STORES: &[&str] = &[
     "box",
     "dropbox",
@@ -422,7 +422,7 @@ pub(super) const COMPOUND_SCOPES: [&str; 5] =
 /// Nouns of tools whose `topic` is that of a broker, not of a conversation.
 pub(super) const BROKER_NOUNS: [&str; 4] = ["consumer", "event", "message", "topic"];
 
-/// Things inside a document: beside the path of the document, they add nothing.
+/// Things inside a document: next to the path of the document, they add nothing.
 pub(super) const PARTS: &[&str] = &[
     "bookmark",
     "cell",

@@ -18,7 +18,7 @@ pub(super) enum Side {
 pub(super) enum PathForm {
     Whole,
     Folder,
-    /// A name that may belong to a folder beside it.
+    /// A name that may belong to a folder given next to it.
     FileName,
     /// The folder to which other paths are relative.
     Base,

@@ -1,4 +1,4 @@
-//! The name of a tool, as far as it tells about arguments: the things that it is about, its verb.
+//! The parts of a tool's name that tell about its arguments: the things that it is about, its verb.
 
 use super::super::canonical::singular;
 use super::super::words::{self, has, words};

@@ -6,7 +6,7 @@ use super::super::template::{Found, TargetTemplate};
 use super::super::{CallPlace, Target};
 
 /// A form of address, such as `https://github.com/{owner}/{repo}/issues/{number}`. A part in braces
-/// stands for one segment of the path, and `*` at the end for any others.
+/// matches one segment of the path, and `*` at the end for any others.
 #[derive(Debug)]
 pub(super) struct KnownAddress {
     host: String,

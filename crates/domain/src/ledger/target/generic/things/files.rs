@@ -9,7 +9,7 @@ use super::super::role::{PathForm, Role, Side};
 use super::super::scope::SCOPES;
 use super::Call;
 
-/// Methods of requests; beside one of them, a path is that of an address.
+/// Methods of requests; next to one of them, a path is that of an address.
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
 fn is_file_name(given: &Given<'_>) -> bool {
@@ -37,7 +37,7 @@ fn is_folder(given: &Given<'_>) -> bool {
     is_word && given.first().starts_with(['/', '~', '.'])
 }
 
-/// Reports whether a path is one of its own, not a folder for others.
+/// Reports whether a path is complete, not a folder for others.
 fn is_alone(given: &Given<'_>) -> bool {
     !matches!(form(given), PathForm::Base | PathForm::WorkingFolder)
 }

@@ -29,13 +29,13 @@ struct Id<'a> {
 struct Leaf<'a> {
     given: &'a Given<'a>,
     noun: Option<String>,
-    /// The ids of things around it that are no containers of their own.
+    /// The ids of things around it that are not containers themselves.
     around: Vec<Id<'a>>,
     is_bare: bool,
 }
 
 impl<'a> Call<'a> {
-    /// Names the things of the server. Beside a file, a part of a document adds nothing.
+    /// Names the things of the server. Next to a file, a part of a document adds nothing.
     pub(super) fn things(&self, beside_files: bool) -> Vec<Finding<'a>> {
         let both_ends = self.both_ends(beside_files);
         if !both_ends.is_empty() {
@@ -286,7 +286,7 @@ impl<'a> Call<'a> {
         Some(Leaf { given, noun, around, is_bare: true })
     }
 
-    /// Returns the key of a value in a store, beside which there is no name.
+    /// Returns the key of a value in a store, if no name is given with it.
     fn key(&self) -> Option<Leaf<'a>> {
         let tool = &self.plan.tool;
         let given = self.with_role(|role| matches!(role, Role::Key { .. })).next()?;
@@ -296,7 +296,7 @@ impl<'a> Call<'a> {
         (!is_vague).then_some(Leaf { given, noun: None, around: Vec::new(), is_bare: false })
     }
 
-    /// Returns a name or title that stands for something that exists.
+    /// Returns a name or title that identifies something that exists.
     fn name(&self, beside_files: bool) -> Option<Leaf<'a>> {
         let tool = &self.plan.tool;
         let names = || self.with_role(|role| *role == Role::Name);
