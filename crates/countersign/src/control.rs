@@ -73,7 +73,7 @@ impl Control {
             return Ok(Control { api_key, door: Door::Socket(home) });
         }
         let source = source::load(place)?;
-        source.tell_notes();
+        source.log_notes();
         let app = app::build(&home, &source.config, reach, Purpose::Work)?;
         let settled = app.gateway.settled(source.config.connect_timeout);
         while_waiting("waiting for the servers", settled).await;
@@ -103,7 +103,7 @@ impl Control {
         let opened = task::spawn_blocking(open).await;
         let store = opened.map_err(lost)?.map_err(Failure::store)?;
         if db.is_none() {
-            tell_abandoned(&home);
+            note_abandoned(&home);
         }
         let gateway = Gateway::new(GateSettings::default(), store);
         let api_key = Secret::of_process();
@@ -287,8 +287,8 @@ fn home_of_keys(file: &Path, home: &Home) -> PathBuf {
     beside.unwrap_or(home.path()).to_owned()
 }
 
-/// Says that some records are not shown yet.
-fn tell_abandoned(home: &Home) {
+/// Notes that some records are not shown yet.
+fn note_abandoned(home: &Home) {
     match abandoned_journals(home.path()) {
         0 => {}
         count => note(&format!(

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use self::stall::Unstalled;
+use self::stall::StallGuard;
 use self::strict::StrictRequests;
 use self::tls::Tls;
 
@@ -128,7 +128,7 @@ impl Listening {
     }
 
     async fn connection(self, stream: Box<dyn Stream>, visitor: Visitor) {
-        let stream: Box<dyn Stream> = Box::new(Unstalled::new(stream));
+        let stream: Box<dyn Stream> = Box::new(StallGuard::new(stream));
         let tls = match &self.wire {
             Wire::Local => return self.http(stream, visitor).await,
             Wire::Plain => return self.http(strict(stream), visitor).await,

@@ -90,7 +90,7 @@ impl Reload {
 
     async fn apply(&self) {
         let source = self.own.clone().with_folder(&self.place);
-        source.tell_notes();
+        source.log_notes();
         self.guard.store(Arc::new(guard(&source.config, self.port, &self.address)));
         if let Err(failure) = self.know_agent(&source.config) {
             tracing::error!("{}; the default token is not known", failure.message());

@@ -76,7 +76,7 @@ pub(crate) async fn run_with(
     let seen = reload::version(place);
     let own = source::own(place)?;
     let source = own.clone().with_folder(place);
-    source.tell_notes();
+    source.log_notes();
     let listen = args.listen.unwrap_or(source.config.listen);
     check_reach(listen, &source.config)?;
     let wire = match source.config.tls.clone() {

@@ -39,12 +39,12 @@ pub(crate) struct Source {
 }
 
 pub(crate) struct Folder {
-    pub(crate) standing: Standing,
+    pub(crate) status: FolderStatus,
     /// The trusted hash, whether or not it is the hash of this text.
     pub(crate) trusted: Option<String>,
 }
 
-pub(crate) enum Standing {
+pub(crate) enum FolderStatus {
     /// All of the file is in effect.
     Trusted,
     /// Only the file's restrictions are in effect.
@@ -56,23 +56,23 @@ pub(crate) enum Standing {
 impl Folder {
     /// Reports whether the file can only restrict.
     pub(crate) fn is_untrusted(&self) -> bool {
-        matches!(self.standing, Standing::Untrusted)
+        matches!(self.status, FolderStatus::Untrusted)
     }
 }
 
-impl Standing {
+impl FolderStatus {
     pub(crate) fn words(&self) -> &'static str {
         match self {
-            Standing::Trusted => "trusted",
-            Standing::Untrusted => "not trusted: it can only restrict",
-            Standing::Wrong(_) => "not valid: none of it takes effect",
+            FolderStatus::Trusted => "trusted",
+            FolderStatus::Untrusted => "not trusted: it can only restrict",
+            FolderStatus::Wrong(_) => "not valid: none of it takes effect",
         }
     }
 }
 
 impl Source {
     /// Logs the notes.
-    pub(crate) fn tell_notes(&self) {
+    pub(crate) fn log_notes(&self) {
         for note in &self.notes {
             tracing::warn!("{note}");
         }
@@ -186,14 +186,14 @@ impl OwnConfig {
             ));
         }
         notes.extend(more.iter().map(|note| format!("{SHOWN}: {note}")));
-        let standing = if is_trusted { Standing::Trusted } else { Standing::Untrusted };
-        Source { config, file: self.file, notes, folder: Some(Folder { standing, trusted }) }
+        let status = if is_trusted { FolderStatus::Trusted } else { FolderStatus::Untrusted };
+        Source { config, file: self.file, notes, folder: Some(Folder { status, trusted }) }
     }
 
     fn without_folder(self, faults: String, words: &str, trusted: Option<String>) -> Source {
         let mut notes = self.notes;
         notes.push(format!("{SHOWN}: none of it takes effect: {words}"));
-        let folder = Some(Folder { standing: Standing::Wrong(faults), trusted });
+        let folder = Some(Folder { status: FolderStatus::Wrong(faults), trusted });
         Source { config: self.config, file: self.file, notes, folder }
     }
 }

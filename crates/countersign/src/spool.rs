@@ -87,7 +87,7 @@ impl Spool {
         let mut file =
             OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
         let written = file.write_all(frame.as_bytes());
-        self.tell_gate(SpoolNote::of(id, frame.as_bytes()));
+        self.notify_gate(SpoolNote::of(id, frame.as_bytes()));
         let moved = written
             .and_then(|()| fs::rename(&unfinished, self.folder.join(format!("{name}.{WAITING}"))));
         if moved.is_err() {
@@ -98,7 +98,7 @@ impl Spool {
 
     /// Shows this process to the gate that runs here, if one does, as the sender of an event. On a
     /// separate thread, which ends with this process: a gate that is stopped may not answer.
-    fn tell_gate(&self, note: SpoolNote) {
+    fn notify_gate(&self, note: SpoolNote) {
         let socket = self.events_socket.clone();
         let (done, told) = mpsc::channel();
         let tell = move || {

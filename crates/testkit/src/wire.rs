@@ -44,7 +44,7 @@ impl Wire {
     }
 
     /// Returns the next line that matches, skipping those before it.
-    pub async fn hear_until(&mut self, fits: impl Fn(&Value) -> bool) -> String {
+    pub async fn receive_until(&mut self, fits: impl Fn(&Value) -> bool) -> String {
         loop {
             let line = self.hear().await;
             assert_ne!(line, "", "it ended");
@@ -56,7 +56,7 @@ impl Wire {
 
     pub async fn answer(&mut self, id: impl Into<Value>) -> String {
         let id = id.into();
-        self.hear_until(|message| message["id"] == id && message.get("method").is_none()).await
+        self.receive_until(|message| message["id"] == id && message.get("method").is_none()).await
     }
 
     /// Sends a request and returns the response to it.

@@ -12,7 +12,7 @@ use crate::cli::{Config, Format, Locations};
 use crate::exit::Failure;
 use crate::output;
 use crate::source::found::{self, FolderConfig, SHOWN};
-use crate::source::{self, OwnConfig, Source, Standing};
+use crate::source::{self, FolderStatus, OwnConfig, Source};
 
 /// Keys whose members have user-chosen names; each member is reported as a whole.
 const NAMED: [&str; 3] = ["mcpServers", "profiles", "plugins"];
@@ -21,9 +21,9 @@ pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> 
     match verb {
         Config::Show { output } => {
             let source = source::load(place)?;
-            source.tell_notes();
+            source.log_notes();
             if let Some(folder) = &source.folder {
-                tracing::warn!("found {SHOWN}: {}", folder.standing.words());
+                tracing::warn!("found {SHOWN}: {}", folder.status.words());
             }
             let format = if output == Format::Table { Format::Json } else { output };
             output::print(format, &render(&source.config), |_| String::new())
@@ -35,8 +35,8 @@ pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> 
 }
 
 fn check(source: &Source) -> Result<(), Failure> {
-    let folder = source.folder.as_ref().map(|folder| &folder.standing);
-    if let Some(Standing::Wrong(faults)) = folder {
+    let folder = source.folder.as_ref().map(|folder| &folder.status);
+    if let Some(FolderStatus::Wrong(faults)) = folder {
         return Err(Failure::config(format!("{SHOWN} is not valid:\n{faults}")));
     }
     for note in &source.notes {
@@ -47,7 +47,7 @@ fn check(source: &Source) -> Result<(), Failure> {
         Some(file) => file.display().to_string(),
         None => "no config file (using defaults)".to_owned(),
     };
-    let folder = folder.map(|standing| format!(" and {SHOWN} ({})", standing.words()));
+    let folder = folder.map(|status| format!(" and {SHOWN} ({})", status.words()));
     let folder = folder.unwrap_or_default();
     output::line(&format!("ok: {file}{folder}, {servers} servers"))
 }

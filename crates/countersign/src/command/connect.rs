@@ -309,7 +309,7 @@ async fn settle(
         done.status = of_client;
     }
     if done.status == "connected" {
-        tell_variable(order, &plan);
+        note_variable(order, &plan);
         if let Some(offer) = &plan.offer {
             settle_offer(journal, offer, &mut done, args.output).await?;
         }
@@ -317,8 +317,8 @@ async fn settle(
     Ok(added.into_iter().chain([done]).collect())
 }
 
-/// Says how the client gets the token that its file only names.
-fn tell_variable(order: &Order<'_>, plan: &ClientPlan) {
+/// Notes how the client gets the token that its file only names.
+fn note_variable(order: &Order<'_>, plan: &ClientPlan) {
     if matches!(plan.route, Route::Http { .. }) && order.args.scope == Scope::Project {
         let (title, name, variable) = (plan.client.title(), plan.client.name(), token::VARIABLE);
         output::note(&format!(

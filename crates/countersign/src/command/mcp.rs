@@ -79,7 +79,7 @@ pub(crate) async fn copy(
 async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
-    source.tell_notes();
+    source.log_notes();
     if !source.config.agent_token {
         return Err(Failure::input(
             "the default token, which 'countersign mcp' uses, is switched off ('agent_token' in the \

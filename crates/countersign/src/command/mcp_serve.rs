@@ -67,7 +67,7 @@ fn read(file: &Path) -> Result<StepFile, Failure> {
 async fn serve(place: &Locations, step: StepFile) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
-    source.tell_notes();
+    source.log_notes();
     let home = Home::of(place)?;
     home.prepare()?;
     let telemetry = Telemetry::start(&source.config.telemetry);

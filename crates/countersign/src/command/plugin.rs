@@ -20,7 +20,7 @@ use crate::source;
 
 pub(crate) async fn run(place: &Locations, verb: Plugin) -> Result<(), Failure> {
     let source = source::load(place)?;
-    source.tell_notes();
+    source.log_notes();
     let config = source.config;
     let plugins = Plugins::find(Home::of(place)?.path(), &config);
     match verb {

@@ -47,7 +47,7 @@ const ONLY_STATE: &str = "agent";
 pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let source = source::load(place)?;
-    source.tell_notes();
+    source.log_notes();
     let mut config = source.config;
     let home = Home::of(place)?;
     let earlier = match &args.resume {
@@ -56,7 +56,7 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     };
     let RunRequest { text, inputs, file } = asked(&args, earlier.as_ref())?;
     let plugins = Plugins::find(home.path(), &config);
-    let notice = |found: &InstalledAgent| tell_probe(args.format, found);
+    let notice = |found: &InstalledAgent| report_probe(args.format, found);
     let notice: Option<ProbeNotice> = match args.format {
         RunFormat::Text | RunFormat::Jsonl => Some(&notice),
         RunFormat::Json | RunFormat::Quiet => None,
@@ -111,7 +111,7 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
 }
 
 /// Shows that a program is probed, which happens before the run begins.
-fn tell_probe(format: RunFormat, found: &InstalledAgent) {
+fn report_probe(format: RunFormat, found: &InstalledAgent) {
     let (agent, version) = (found.provider().as_str(), found.version());
     if format == RunFormat::Jsonl {
         let moment = Moment::Probe {

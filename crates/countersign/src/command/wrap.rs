@@ -41,7 +41,7 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     let own = source::own(place)?;
     let is_own = own.config.server(&args.name).is_some();
     let source = own.with_folder(place);
-    source.tell_notes();
+    source.log_notes();
     let home = Home::of(place)?;
     home.prepare()?;
     let rules = rules(&source, &args.name, is_own)?;

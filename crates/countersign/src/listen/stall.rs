@@ -11,15 +11,15 @@ use tokio::time::{Sleep, sleep};
 /// The time within which the other side must accept some of what is written to it.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) struct Unstalled<S> {
+pub(super) struct StallGuard<S> {
     stream: S,
     /// Runs while a write waits.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Unstalled<S> {
-    pub(super) fn new(stream: S) -> Unstalled<S> {
-        Unstalled { stream, patience: None }
+impl<S> StallGuard<S> {
+    pub(super) fn new(stream: S) -> StallGuard<S> {
+        StallGuard { stream, patience: None }
     }
 
     /// Passes the result of a write on, or fails once it has waited for too long.
@@ -38,7 +38,7 @@ impl<S> Unstalled<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Unstalled<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Unstalled<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Unstalled<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -93,7 +93,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stops_ends_the_stream_and_a_slow_one_does_not() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = Unstalled::new(ours);
+        let mut ours = StallGuard::new(ours);
         let writing = tokio::spawn(async move {
             ours.write_all(&[0; 24]).await.unwrap();
             ours.write_all(&[0; 24]).await.unwrap_err().kind()

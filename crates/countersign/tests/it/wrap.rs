@@ -248,14 +248,15 @@ async fn progress_cancellation_and_questions_pass() {
     let mut wire = open(dir.path()).await;
     wire.say(r#"{"jsonrpc":"2.0","id":"p","method":"tools/call","params":{"name":"progress","_meta":{"progressToken":"t"}}}"#).await;
     for step in 1..=3 {
-        let line = wire.hear_until(|message| message["method"] == "notifications/progress").await;
+        let line =
+            wire.receive_until(|message| message["method"] == "notifications/progress").await;
         let told: Value = serde_json::from_str(&line).unwrap();
         let expected = json!({"progressToken": "t", "progress": step, "total": 3, "x-step": step});
         assert_eq!(told["params"], expected);
     }
     wire.answer("p").await;
     wire.say(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#).await;
-    let asked = wire.hear_until(|message| message["method"] == "roots/list").await;
+    let asked = wire.receive_until(|message| message["method"] == "roots/list").await;
     let asked: Value = serde_json::from_str(&asked).unwrap();
     let roots = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///mine"}]}});
     wire.say(&roots.to_string()).await;
@@ -515,7 +516,7 @@ async fn notifications_lists_and_subscriptions_pass_in_both_directions() {
     wrap.say(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#).await;
     wrap.say(r#"{"jsonrpc":"2.0","id":"t","method":"tools/call","params":{"name":"tell"}}"#).await;
     for method in methods {
-        let line = wrap.hear_until(|message| message.get("method").is_some()).await;
+        let line = wrap.receive_until(|message| message.get("method").is_some()).await;
         let expected = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"n":1E2}}}}"#);
         assert_eq!(line, expected);
     }

@@ -55,7 +55,7 @@ async fn asked(wire: &mut Wire, tool: Value) -> Vec<String> {
     wire.say(&call.to_string()).await;
     let mut texts = Vec::new();
     loop {
-        let line = wire.hear_until(|message| message["id"] != Value::Null).await;
+        let line = wire.receive_until(|message| message["id"] != Value::Null).await;
         let message: Value = serde_json::from_str(&line).unwrap();
         if message["method"] != "elicitation/create" {
             assert_eq!(text(&message["result"]), "done", "{line}");
