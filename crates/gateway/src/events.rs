@@ -83,7 +83,7 @@ impl Events {
         }
         senders.close();
         senders.wait().await;
-        self.tell_dropped().await;
+        self.record_dropped_events().await;
     }
 
     /// Records the frames of a sender until it is silent; after `stop`, those that it has sent.
@@ -194,14 +194,14 @@ impl Events {
     async fn own_up(self, stop: CancellationToken) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(EVENTS_DROPPED_EVERY) => self.tell_dropped().await,
+                () = tokio::time::sleep(EVENTS_DROPPED_EVERY) => self.record_dropped_events().await,
                 () = stop.cancelled() => return,
             }
         }
     }
 
     /// Records a signed receipt of how many events are missing.
-    pub async fn tell_dropped(&self) {
+    pub async fn record_dropped_events(&self) {
         let count = self.dropped.swap(0, Ordering::Relaxed);
         if count > 0 && self.record_dropped(count).await.is_err() {
             self.drop_events(count);

@@ -366,9 +366,9 @@ impl Gateway {
     }
 
     /// Passes a notification to every server with a connection of the session's own.
-    pub(crate) async fn tell_own(&self, session: &str, notification: &Notification) {
+    pub(crate) async fn notify_own(&self, session: &str, notification: &Notification) {
         for upstream in self.shared.registry.upstreams() {
-            upstream.tell_own(session, notification.clone()).await;
+            upstream.notify_own(session, notification.clone()).await;
         }
     }
 

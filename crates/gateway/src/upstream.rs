@@ -463,7 +463,7 @@ impl Upstream {
     }
 
     /// Passes a notification to the session's own connection, if it has one.
-    pub(crate) async fn tell_own(&self, session: &str, notification: Notification) {
+    pub(crate) async fn notify_own(&self, session: &str, notification: Notification) {
         if let Some(peer) = self.own.open_peer(session) {
             let _ = peer.notify(&notification.method, notification.params).await;
         }

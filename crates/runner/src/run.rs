@@ -115,7 +115,7 @@ impl Run {
                 ended = under_way.join_next() => match ended {
                     Some(Ok((state, outcome))) => {
                         actions.extend(machine.on(MachineEvent::Ended { state, outcome }));
-                        self.tell_settled(&mut machine);
+                        self.report_settled(&mut machine);
                     }
                     // A step that panicked leaves the machine waiting for it, so the run can only
                     // end.
@@ -130,7 +130,7 @@ impl Run {
         }
     }
 
-    fn tell_settled(&self, machine: &mut Machine) {
+    fn report_settled(&self, machine: &mut Machine) {
         for state in machine.take_settled() {
             if let Some(outcome) = machine.outcome(&state) {
                 self.around.watch.state_settled(&self.record, &state, outcome);

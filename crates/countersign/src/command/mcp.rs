@@ -107,7 +107,7 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
     told.or_done(serving, stop).await;
     hear.cancel();
     let _ = taking.await;
-    events.tell_dropped().await;
+    events.record_dropped_events().await;
     app.gateway.drain().await;
     app.telemetry.end().await;
     Ok(())

@@ -196,7 +196,7 @@ impl Session {
         let (gateway, id, turn) = (self.gateway.clone(), self.id.clone(), self.roots_turn.clone());
         task::spawn(async move {
             let _turn = turn.lock().await;
-            gateway.tell_own(&id, &notification).await;
+            gateway.notify_own(&id, &notification).await;
             drop(place);
         });
     }

@@ -429,20 +429,20 @@ impl Driver {
         )
         .with_instructions(self.review.instructions.clone())
         .with_names(self.spec.endpoint.names());
-        self.tell_misnamed(server.misnamed());
-        self.tell_unfit(server.unfit_targets());
+        self.report_misnamed(server.misnamed());
+        self.report_unfit(server.unfit_targets());
         self.wiring.publisher.publish(server);
         self.wiring.state.send_replace(state);
     }
 
-    fn tell_misnamed(&mut self, misnamed: Vec<UnknownToolName>) {
+    fn report_misnamed(&mut self, misnamed: Vec<UnknownToolName>) {
         if misnamed != self.misnamed {
             misnamed.iter().for_each(|text| tracing::warn!(server = %self.spec.name, "{text}"));
             self.misnamed = misnamed;
         }
     }
 
-    fn tell_unfit(&mut self, unfit: &[UnfitTargetRule]) {
+    fn report_unfit(&mut self, unfit: &[UnfitTargetRule]) {
         if unfit != self.unfit {
             unfit.iter().for_each(|rule| tracing::warn!(server = %self.spec.name, "{rule}"));
             self.unfit = unfit.to_vec();
