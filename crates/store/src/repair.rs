@@ -24,7 +24,7 @@ use crate::vault::{Space, Vault};
 use crate::write::adoption::Adoption;
 use crate::write::chain::OpenChain;
 use crate::write::checkpoint_file::CHECKPOINT_FILE;
-use crate::write::filing::{Clerk, Consequence};
+use crate::write::filing::{Consequence, Filer};
 use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
 use crate::write::{compose, repair};
@@ -197,7 +197,7 @@ fn sign(db: &Connection, home: &Path, keys: &mut Keys, done: &[String]) -> Resul
     let mut rows: Vec<JournalRow> = links.into_iter().map(JournalRow::of_link).collect();
     rows.iter_mut().for_each(|row| row.sign(&chain.key));
     let ended = Consequence::Closed(Termination::Complete);
-    Clerk::default().file(db, chain.by_ref(), &rows, ended)?;
+    Filer::default().file(db, chain.by_ref(), &rows, ended)?;
     keys.mark_used();
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The path of an entry from `Store::append` to the disk. An entry waits in the inbox until the one
 //! writer turns it into a draft and commits that to the journal as a row; the signer signs the
-//! row's receipt, and the clerk files the row into the queryable tables.
+//! row's receipt, and the filer files the row into the queryable tables.
 
 pub(crate) mod adoption;
 pub(crate) mod anchor;

@@ -180,9 +180,9 @@ impl Reader {
         }
         if is_ours {
             if !audit.wants_all() {
-                self.hear_checkpoints(audit)?;
+                self.add_checkpoints(audit)?;
                 if !gone.missing.is_empty() {
-                    self.hear_deletions(audit, &mut gone.stated)?;
+                    self.add_deletions(audit, &mut gone.stated)?;
                 }
             }
             let unstated = self.pool.ask(tally::unstated)?;
@@ -264,7 +264,7 @@ impl Reader {
                 if let Some((read, span)) = read.zip(span) {
                     let comparison = Comparison { chain_id, row, read: &read, span };
                     comparison.tell(audit, gone, outset.now)?;
-                    comparison.tell_touches(db, audit)?;
+                    comparison.report_touches(db, audit)?;
                 }
                 each();
             }
@@ -309,7 +309,7 @@ impl Reader {
     }
 
     /// Takes in the checkpoints of chains that are not audited.
-    fn hear_checkpoints(&self, audit: &mut Audit) -> Result<(), StoreError> {
+    fn add_checkpoints(&self, audit: &mut Audit) -> Result<(), StoreError> {
         self.pool.ask_at_once(|db| {
             let mut statement = db.prepare(
                 "SELECT chain_id, receipt_json FROM checkpoints
@@ -328,7 +328,7 @@ impl Reader {
     }
 
     /// Takes in the deletions that chains state which are not audited.
-    fn hear_deletions(
+    fn add_deletions(
         &self,
         audit: &mut Audit,
         stated: &mut StatedDeletions,
@@ -431,7 +431,7 @@ impl Comparison<'_> {
 
 impl Comparison<'_> {
     /// Compares the touches of a record, and the record that it is joined with, with what is signed.
-    fn tell_touches(&self, db: &Connection, audit: &mut Audit) -> Result<(), StoreError> {
+    fn report_touches(&self, db: &Connection, audit: &mut Audit) -> Result<(), StoreError> {
         let found = touches::differing(db, self.row, &self.read.members)?;
         if !found.is_empty() {
             let (sequence, found) = (self.read.index + 1, found.join(", "));

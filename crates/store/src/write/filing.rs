@@ -21,7 +21,7 @@ use crate::write::touching::{self, MetTouch, TargetTouch, TouchingRecord};
 
 /// Files rows, and caches the numbers of recent agents and targets.
 #[derive(Default)]
-pub(crate) struct Clerk {
+pub(crate) struct Filer {
     agents: HashMap<RecordAgent, i64>,
     targets: HashMap<Target, i64>,
     /// The number of prunings of names that the cache has seen.
@@ -81,7 +81,7 @@ impl NewRecord<'_> {
     }
 }
 
-impl Clerk {
+impl Filer {
     /// Files adjacent rows of the journal, whose receipts are signed. Returns the number of the
     /// last change.
     pub(crate) fn file(
@@ -127,7 +127,7 @@ impl Clerk {
         let filed = transaction::finish(db, |db| {
             filed?;
             mark_filed(db, filing.chain.number, filing.rows)?;
-            bring_about(db, filing.chain, consequence)?;
+            apply_consequence(db, filing.chain, consequence)?;
             Ok(filing.changed)
         });
         match &filed {
@@ -166,7 +166,7 @@ impl Clerk {
             let row = compose(db)?;
             insert_receipt(db, chain, &row)?;
             mark_filed(db, chain.number, std::slice::from_ref(&row))?;
-            bring_about(db, chain, consequence)?;
+            apply_consequence(db, chain, consequence)?;
             Ok((change::latest(db)?, row))
         })
     }
@@ -548,7 +548,8 @@ fn mark_filed(db: &Connection, chain: i64, rows: &[JournalRow]) -> Result<(), St
     Ok(())
 }
 
-fn bring_about(
+/// Makes the further change.
+fn apply_consequence(
     db: &Connection,
     chain: ChainRef<'_>,
     consequence: Consequence<'_>,
@@ -562,7 +563,7 @@ fn bring_about(
             )?;
         }
         Consequence::ClosedInstead(other) => {
-            bring_about(db, chain, Consequence::Closed(Termination::Interrupted))?;
+            apply_consequence(db, chain, Consequence::Closed(Termination::Interrupted))?;
             // Its journal has nothing more to file, should it outlast this.
             let words = "UPDATE chains SET status = 'unclosed', filed = ?2 WHERE chain = ?1";
             db.execute(words, [other, i64::MAX])?;

@@ -20,7 +20,7 @@ use crate::record::CallEnd;
 use crate::write::adoption::{self, Adoption};
 use crate::write::chain::{LeftChain, OpenChain, filed_end_of};
 use crate::write::compose;
-use crate::write::filing::{self, Clerk, Consequence};
+use crate::write::filing::{self, Consequence, Filer};
 use crate::write::heads;
 use crate::write::journal::{self, Journal, OpenStart, Remnant};
 use crate::write::link::{ChainEnd, ChainRef};
@@ -234,21 +234,21 @@ fn file(
 ) -> Result<(), StoreError> {
     let Remnant { mut unfiled, starts, .. } = remnant;
     let mut end = chain.end;
-    let mut clerk = Clerk::default();
+    let mut filer = Filer::default();
     for row in &mut unfiled {
         find_call(db, row, repair)?;
         compose_again(chain, &mut end, row, repair);
         row.sign(&chain.key);
     }
     let Some(consequence) = ending else {
-        clerk.file(db, chain.by_ref(), &unfiled, Consequence::Nothing)?;
+        filer.file(db, chain.by_ref(), &unfiled, Consequence::Nothing)?;
         return Ok(());
     };
     // What is missing is known from the rows that are not filed: they and the receipt that counts
     // it are filed in one transaction.
     if !repair.is_needed() {
         for rows in unfiled.chunks(FILE_MAX) {
-            clerk.file(db, chain.by_ref(), rows, Consequence::Nothing)?;
+            filer.file(db, chain.by_ref(), rows, Consequence::Nothing)?;
         }
         unfiled.clear();
     }
@@ -261,7 +261,7 @@ fn file(
     rows.push(JournalRow::of_link(last));
     rows.iter_mut().for_each(|row| row.sign(&chain.key));
     unfiled.extend(rows);
-    clerk.file(db, chain.by_ref(), &unfiled, consequence)?;
+    filer.file(db, chain.by_ref(), &unfiled, consequence)?;
     Ok(())
 }
 

@@ -26,7 +26,7 @@ use crate::write::anchor::Anchor;
 use crate::write::backlog::Backlog;
 use crate::write::chain::OpenChain;
 use crate::write::drafts::Drafts;
-use crate::write::filing::Clerk;
+use crate::write::filing::Filer;
 use crate::write::health::Health;
 use crate::write::inbox::Inbox;
 use crate::write::journal::Journal;
@@ -60,7 +60,7 @@ pub(crate) struct Writer {
 #[derive(Default)]
 pub(crate) struct Work {
     chain: Option<OpenChain>,
-    clerk: Clerk,
+    filer: Filer,
     drafts: Drafts,
     backlog: Backlog,
     waiters: Waiters,

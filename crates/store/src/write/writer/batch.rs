@@ -75,14 +75,14 @@ impl Writer {
         let mut filing = Filing::begin(&self.db, ChainRef { number, id: &id }, rows)?;
         let mut filed = Ok(());
         for some in rows.chunks(FILE_AT_ONCE) {
-            filed = self.work.clerk.add(&self.db, &mut filing, some);
+            filed = self.work.filer.add(&self.db, &mut filing, some);
             match (&filed, interlude) {
                 (Ok(()), Interlude::Commits) => self.commit_meanwhile(),
                 (Ok(()), Interlude::Nothing) => {}
                 (Err(_), _) => break,
             }
         }
-        self.work.clerk.finish(&self.db, filing, filed, Consequence::Nothing)
+        self.work.filer.finish(&self.db, filing, filed, Consequence::Nothing)
     }
 
     /// Commits waiting entries. The tables are being written, so that need not be checked.

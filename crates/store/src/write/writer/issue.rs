@@ -81,7 +81,7 @@ impl Writer {
         let chain = self.work.chain.as_ref().expect("the chain was just opened");
         let mut end = chain.end;
         let (changed, row) =
-            self.work.clerk.file_own(&self.db, chain.by_ref(), consequence, |db| {
+            self.work.filer.file_own(&self.db, chain.by_ref(), consequence, |db| {
                 let mut row = JournalRow::of_link(compose(db, chain.issuance(&mut end))?);
                 row.sign(&chain.key);
                 Ok(row)
