@@ -1,4 +1,4 @@
-//! One entry before it is committed, and its fate if the file cannot be written.
+//! One entry before it is committed, and its outcome if the file cannot be written.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub(crate) enum DraftPart {
     Whole(Arc<CallEnd>),
 }
 
-/// The fate of a draft that could not be committed.
+/// The outcome of a draft that could not be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum DraftOutcome {
     /// The caller gets the error, and nothing is kept.
     Refused,
     /// It waits for its end again.
@@ -70,27 +70,27 @@ impl Draft {
         matches!(self.part, DraftPart::Start) && self.call.id == id
     }
 
-    /// Decides the fate of a draft if the file cannot be written and this many are queued. A call
+    /// Decides the outcome of a draft if the file cannot be written and this many are queued. A call
     /// that would change things is not made; the record of a past event is kept.
-    pub(crate) fn fate(&self, queued: usize, policy: OnFailure) -> Fate {
+    pub(crate) fn outcome_on_failure(&self, queued: usize, policy: OnFailure) -> DraftOutcome {
         let (changes, is_outside) = (self.call.changes_things(), self.call.outside.is_some());
         let is_refused = |ended: &CallEnd| ended.status == RecordStatus::Blocked;
         match &self.part {
-            DraftPart::Start if changes => Fate::Refused,
-            DraftPart::Start => Fate::Held,
+            DraftPart::Start if changes => DraftOutcome::Refused,
+            DraftPart::Start => DraftOutcome::Held,
             // Refused calls and events have touched nothing here, so they may be rejected.
             DraftPart::Whole(ended)
                 if queued >= QUEUE_MAX
                     && self.reply.is_some()
                     && (is_refused(ended) || is_outside) =>
             {
-                Fate::Refused
+                DraftOutcome::Refused
             }
             // It happened elsewhere: there is nothing to withhold, and a queued entry is not lost.
-            DraftPart::Whole(_) if is_outside => Fate::Queued,
+            DraftPart::Whole(_) if is_outside => DraftOutcome::Queued,
             DraftPart::End(_, ended) | DraftPart::Whole(ended) => match policy {
-                OnFailure::QueueReads if !changes || is_refused(ended) => Fate::Queued,
-                OnFailure::QueueReads | OnFailure::Refuse => Fate::QueuedWithError,
+                OnFailure::QueueReads if !changes || is_refused(ended) => DraftOutcome::Queued,
+                OnFailure::QueueReads | OnFailure::Refuse => DraftOutcome::QueuedWithError,
             },
         }
     }
@@ -129,70 +129,100 @@ mod tests {
         let ended = || DraftPart::End(1, end(RecordStatus::Success));
         let (read, write) = (call(Class::Read), call(Class::Write));
         for (case, draft, queued, policy, expected) in [
-            ("write starts", draft(write.clone(), DraftPart::Start), 0, QueueReads, Fate::Refused),
-            ("read starts", draft(read.clone(), DraftPart::Start), 0, QueueReads, Fate::Held),
+            (
+                "write starts",
+                draft(write.clone(), DraftPart::Start),
+                0,
+                QueueReads,
+                DraftOutcome::Refused,
+            ),
+            (
+                "read starts",
+                draft(read.clone(), DraftPart::Start),
+                0,
+                QueueReads,
+                DraftOutcome::Held,
+            ),
             (
                 "read starts, none kept",
                 draft(read.clone(), DraftPart::Start),
                 0,
                 Refuse,
-                Fate::Held,
+                DraftOutcome::Held,
             ),
-            ("read ends", draft(read.clone(), ended()), 0, QueueReads, Fate::Queued),
-            ("read ends, refusing", draft(read.clone(), ended()), 0, Refuse, Fate::QueuedWithError),
-            ("write ends", draft(write.clone(), ended()), 0, QueueReads, Fate::QueuedWithError),
+            ("read ends", draft(read.clone(), ended()), 0, QueueReads, DraftOutcome::Queued),
+            (
+                "read ends, refusing",
+                draft(read.clone(), ended()),
+                0,
+                Refuse,
+                DraftOutcome::QueuedWithError,
+            ),
+            (
+                "write ends",
+                draft(write.clone(), ended()),
+                0,
+                QueueReads,
+                DraftOutcome::QueuedWithError,
+            ),
             (
                 "read ends, queue full",
                 draft(read.clone(), ended()),
                 QUEUE_MAX,
                 QueueReads,
-                Fate::Queued,
+                DraftOutcome::Queued,
             ),
             (
                 "whole read",
                 draft(read.clone(), whole(RecordStatus::Success)),
                 QUEUE_MAX,
                 QueueReads,
-                Fate::Queued,
+                DraftOutcome::Queued,
             ),
             (
                 "refused call",
                 draft(write.clone(), whole(RecordStatus::Blocked)),
                 QUEUE_MAX - 1,
                 QueueReads,
-                Fate::Queued,
+                DraftOutcome::Queued,
             ),
             (
                 "refused call, refusing",
                 draft(write.clone(), whole(RecordStatus::Blocked)),
                 0,
                 Refuse,
-                Fate::QueuedWithError,
+                DraftOutcome::QueuedWithError,
             ),
             (
                 "refused call, queue full",
                 draft(write.clone(), whole(RecordStatus::Blocked)),
                 QUEUE_MAX,
                 QueueReads,
-                Fate::Refused,
+                DraftOutcome::Refused,
             ),
-            ("event", draft(event(), whole(RecordStatus::Success)), 0, Refuse, Fate::Queued),
+            (
+                "event",
+                draft(event(), whole(RecordStatus::Success)),
+                0,
+                Refuse,
+                DraftOutcome::Queued,
+            ),
             (
                 "event, queue full",
                 draft(event(), whole(RecordStatus::Success)),
                 QUEUE_MAX,
                 QueueReads,
-                Fate::Refused,
+                DraftOutcome::Refused,
             ),
             (
                 "event that nobody waits for, queue full",
                 Draft { reply: None, ..draft(event(), whole(RecordStatus::Success)) },
                 QUEUE_MAX,
                 QueueReads,
-                Fate::Queued,
+                DraftOutcome::Queued,
             ),
         ] {
-            assert_eq!(draft.fate(queued, policy), expected, "{case}");
+            assert_eq!(draft.outcome_on_failure(queued, policy), expected, "{case}");
         }
     }
 }

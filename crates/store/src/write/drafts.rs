@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::limits::HOLD;
 use crate::record::{CallEnd, CallStart, Entry};
 use crate::write::commit::Safety;
-use crate::write::draft::{Draft, DraftPart, Fate};
+use crate::write::draft::{Draft, DraftOutcome, DraftPart};
 use crate::write::message::{CommitReply, Submission};
 use crate::write::row::{JournalRow, StartEntry};
 
@@ -186,18 +186,18 @@ impl Drafts {
     ) -> Vec<DueReply> {
         let mut replies = Vec::new();
         for mut draft in drafts {
-            let fate = draft.fate(self.queue.len(), policy);
+            let outcome = draft.outcome_on_failure(self.queue.len(), policy);
             let reply = draft.reply.take();
-            let result = match fate {
-                Fate::Queued => Ok(Safety::Queued),
-                Fate::Refused | Fate::QueuedWithError => Err(error.clone()),
-                Fate::Held => {
+            let result = match outcome {
+                DraftOutcome::Queued => Ok(Safety::Queued),
+                DraftOutcome::Refused | DraftOutcome::QueuedWithError => Err(error.clone()),
+                DraftOutcome::Held => {
                     self.hold(draft.call, now);
                     continue;
                 }
             };
             replies.extend(reply.map(|reply| DueReply { reply, result }));
-            if fate != Fate::Refused {
+            if outcome != DraftOutcome::Refused {
                 self.queue.push_back(draft);
             }
         }
