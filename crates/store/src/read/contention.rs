@@ -173,7 +173,7 @@ fn touch_all(
     contention: Contention<i64>,
 ) -> Result<Contention<i64>, StoreError> {
     let desk = Desk::set_up(db)?;
-    let mut gathering = Gathering::new(db, contention)?;
+    let mut builder = ContentionBuilder::new(db, contention)?;
     let is_bounded = filter.start.is_some() || filter.end.is_some();
     let first_us = filter.start.map_or(i64::MIN, Timestamp::as_microsecond);
     let last_us = filter.end.map_or(i64::MAX, Timestamp::as_microsecond);
@@ -198,8 +198,8 @@ fn touch_all(
         let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
         let system = system.as_str().map_err(rusqlite::Error::from)?;
         let resource = resource.as_str().map_err(rusqlite::Error::from)?;
-        gathering.turn_to(system, resource);
-        desk.put(gathering);
+        builder.turn_to(system, resource);
+        desk.put(builder);
         let target: i64 = row.get(0)?;
         let done = |_: &rusqlite::Row<'_>| Ok(());
         if is_bounded {
@@ -207,9 +207,9 @@ fn touch_all(
         } else {
             touches.query_row([target], done)?;
         }
-        gathering = desk.take()?;
+        builder = desk.take()?;
     }
-    Ok(gathering.contention)
+    Ok(builder.contention)
 }
 
 /// Selects the touches of one target, in order of time. Comparing each with an absent time limit
@@ -224,7 +224,7 @@ pub(super) const TOUCHES: &str = touches!("");
 pub(super) const TOUCHES_BETWEEN: &str = touches!("AND started_us >= ?2 AND started_us < ?3");
 
 /// The touches gathered so far, and the tables needed to read another.
-struct Gathering {
+struct ContentionBuilder {
     contention: Contention<i64>,
     /// Agents by number, starting from one.
     agents: Vec<Option<AgentNumber>>,
@@ -232,10 +232,18 @@ struct Gathering {
     latest_us: i64,
 }
 
-impl Gathering {
-    fn new(db: &Connection, mut contention: Contention<i64>) -> Result<Gathering, StoreError> {
+impl ContentionBuilder {
+    fn new(
+        db: &Connection,
+        mut contention: Contention<i64>,
+    ) -> Result<ContentionBuilder, StoreError> {
         let agents = agents(db, &mut contention)?;
-        Ok(Gathering { contention, agents, silent: SilentRecords::read(db)?, latest_us: i64::MIN })
+        Ok(ContentionBuilder {
+            contention,
+            agents,
+            silent: SilentRecords::read(db)?,
+            latest_us: i64::MIN,
+        })
     }
 
     fn turn_to(&mut self, system: &str, resource: &str) {
@@ -261,10 +269,10 @@ impl Gathering {
     }
 }
 
-/// Holds the gathering between two targets. SQLite takes it for the rows of one target and puts it
+/// Holds the builder between two targets. SQLite takes it for the rows of one target and puts it
 /// back: stepping through those rows from outside costs half as much again.
 #[derive(Clone)]
-pub(super) struct Desk(Arc<Mutex<Option<Gathering>>>);
+pub(super) struct Desk(Arc<Mutex<Option<ContentionBuilder>>>);
 
 impl Desk {
     /// Registers `gather` on the connection.
@@ -275,29 +283,33 @@ impl Desk {
         Ok(desk)
     }
 
-    fn put(&self, gathering: Gathering) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gathering);
+    fn put(&self, builder: ContentionBuilder) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(builder);
     }
 
-    fn take(&self) -> rusqlite::Result<Gathering> {
+    fn take(&self) -> rusqlite::Result<ContentionBuilder> {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let error = "a target's touches were not gathered one after the other";
         taken.ok_or_else(|| rusqlite::Error::UserFunctionError(error.into()))
     }
 }
 
-impl Aggregate<Gathering, Null> for Desk {
-    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Gathering> {
+impl Aggregate<ContentionBuilder, Null> for Desk {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<ContentionBuilder> {
         self.take()
     }
 
-    fn step(&self, row: &mut Context<'_>, gathering: &mut Gathering) -> rusqlite::Result<()> {
-        gathering.push(row.get(0)?, row.get(1)?, row.get(2)?)
+    fn step(&self, row: &mut Context<'_>, builder: &mut ContentionBuilder) -> rusqlite::Result<()> {
+        builder.push(row.get(0)?, row.get(1)?, row.get(2)?)
     }
 
-    fn finalize(&self, _: &mut Context<'_>, all: Option<Gathering>) -> rusqlite::Result<Null> {
-        if let Some(gathering) = all {
-            self.put(gathering);
+    fn finalize(
+        &self,
+        _: &mut Context<'_>,
+        all: Option<ContentionBuilder>,
+    ) -> rusqlite::Result<Null> {
+        if let Some(builder) = all {
+            self.put(builder);
         }
         Ok(Null)
     }

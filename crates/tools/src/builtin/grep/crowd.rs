@@ -46,7 +46,7 @@ pub(super) fn search(
     let (to_print, searched) = channel();
     let batches = Mutex::new(batches);
     std::thread::scope(|scope| {
-        let mut gathering = Gathering {
+        let mut parallel = ParallelSearch {
             search,
             desk: search.desk(),
             to_search,
@@ -69,10 +69,10 @@ pub(super) fn search(
             if wanted.is_some_and(|wanted| !wanted(&folder.path.join(&name))) {
                 return Ok(WalkStep::More);
             }
-            gathering.file(folder, name)
+            parallel.file(folder, name)
         });
-        let gathered = walked.and_then(|()| gathering.rest());
-        let Gathering { printed, notes, .. } = gathering;
+        let gathered = walked.and_then(|()| parallel.rest());
+        let ParallelSearch { printed, notes, .. } = parallel;
         tree.notes.append(notes);
         gathered.map(|()| printed)
     })
@@ -105,7 +105,7 @@ impl Batch {
 }
 
 /// The state of the thread that walks.
-struct Gathering<'a> {
+struct ParallelSearch<'a> {
     search: &'a GrepSearch<'a>,
     desk: Desk,
     to_search: Sender<Batch>,
@@ -122,7 +122,7 @@ struct Gathering<'a> {
     notes: Notes,
 }
 
-impl Gathering<'_> {
+impl ParallelSearch<'_> {
     fn file(&mut self, folder: &Folder, name: OsString) -> Result<WalkStep> {
         if self.batch.as_ref().is_some_and(|batch| batch.folder.path != folder.path) {
             self.send()?;
