@@ -35,7 +35,7 @@ pub use offered::ToolCheck;
 pub use person::Person;
 pub use prepare::prepare;
 pub use program::{Provider, SERVER_NAME};
-pub use reads::{Fate, FileRead, ReadTable, VariableRead};
+pub use reads::{FileRead, ReadEffect, ReadTable, VariableRead};
 pub use report::{AgentEvent, AgentFailure, AgentReport, Cause, NativeCall, TokenUsage, WorkUsage};
 pub use request::{AgentRequest, AgentServer, AgentTools};
 pub use stream::{LINE_BYTES_MAX, Stream};

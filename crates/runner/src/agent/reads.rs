@@ -12,7 +12,7 @@ use crate::agent::program::Provider;
 
 /// The effect that something read has on an isolated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ReadEffect {
     /// It comes from us, or holds the person's login.
     Ours(&'static str),
     /// It has no effect on the tools, for this reason.
@@ -26,14 +26,14 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug)]
 pub struct FileRead {
     pub path: &'static str,
-    pub fate: Fate,
+    pub effect: ReadEffect,
 }
 
 /// A variable; a final `*` is any ending. The first entry that matches counts.
 #[derive(Clone, Copy, Debug)]
 pub struct VariableRead {
     pub name: &'static str,
-    pub fate: Fate,
+    pub effect: ReadEffect,
 }
 
 /// Everything that one version of a program reads.
@@ -107,27 +107,27 @@ const EVERY_PROGRAM: &[VariableRead] = &[
 ];
 
 const fn ours(path: &'static str, what: &'static str) -> FileRead {
-    FileRead { path, fate: Fate::Ours(what) }
+    FileRead { path, effect: ReadEffect::Ours(what) }
 }
 
 const fn harmless(path: &'static str, reason: &'static str) -> FileRead {
-    FileRead { path, fate: Fate::Harmless(reason) }
+    FileRead { path, effect: ReadEffect::Harmless(reason) }
 }
 
 const fn shut(path: &'static str, how: &'static str) -> FileRead {
-    FileRead { path, fate: Fate::Shut(how) }
+    FileRead { path, effect: ReadEffect::Shut(how) }
 }
 
 const fn set(name: &'static str, what: &'static str) -> VariableRead {
-    VariableRead { name, fate: Fate::Ours(what) }
+    VariableRead { name, effect: ReadEffect::Ours(what) }
 }
 
 const fn kept(name: &'static str, reason: &'static str) -> VariableRead {
-    VariableRead { name, fate: Fate::Harmless(reason) }
+    VariableRead { name, effect: ReadEffect::Harmless(reason) }
 }
 
 const fn removed(name: &'static str) -> VariableRead {
-    VariableRead { name, fate: Fate::Shut("removed") }
+    VariableRead { name, effect: ReadEffect::Shut("removed") }
 }
 
 /// Reports whether a text fits a pattern in which `*` is any part without a slash, and a final `**`

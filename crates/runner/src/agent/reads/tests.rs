@@ -40,10 +40,10 @@ fn launches_treat_variables_as_the_tables_say() {
             let launch = prepare(&installed, &request(), &person).unwrap();
             let is_removed = launch.env_remove.contains(&name);
             let is_set = launch.env.iter().any(|(set, _)| *set == name);
-            let expected = match table.variable(&name).unwrap().fate {
-                Fate::Ours(_) => is_set,
-                Fate::Harmless(_) => !is_removed && !is_set,
-                Fate::Shut(_) => is_removed && !is_set,
+            let expected = match table.variable(&name).unwrap().effect {
+                ReadEffect::Ours(_) => is_set,
+                ReadEffect::Harmless(_) => !is_removed && !is_set,
+                ReadEffect::Shut(_) => is_removed && !is_set,
             };
             assert!(expected, "{provider:?} {name}: removed {is_removed}, set {is_set}");
         }
@@ -67,16 +67,16 @@ fn docs_isolation_md_has_the_tables() {
 }
 
 fn tables_of(table: &ReadTable) -> String {
-    let row = |name: &str, fate: Fate| {
-        let (kind, words) = match fate {
-            Fate::Ours(words) => ("ours", words),
-            Fate::Harmless(words) => ("harmless", words),
-            Fate::Shut(words) => ("shut off", words),
+    let row = |name: &str, effect: ReadEffect| {
+        let (kind, words) = match effect {
+            ReadEffect::Ours(words) => ("ours", words),
+            ReadEffect::Harmless(words) => ("harmless", words),
+            ReadEffect::Shut(words) => ("shut off", words),
         };
         format!("| `{name}` | {kind} | {words} |\n")
     };
-    let files: String = table.files.iter().map(|read| row(read.path, read.fate)).collect();
-    let variables: String = table.variables().map(|read| row(read.name, read.fate)).collect();
+    let files: String = table.files.iter().map(|read| row(read.path, read.effect)).collect();
+    let variables: String = table.variables().map(|read| row(read.name, read.effect)).collect();
     let head = |name: &str| format!("| {name} | | |\n|---|---|---|\n");
     format!(
         "\n## {} {}\n\n{}{files}\n{}{variables}",
