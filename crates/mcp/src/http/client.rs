@@ -435,14 +435,14 @@ async fn first_message(response: HttpResponse) -> Result<Bytes, HttpFailure> {
 fn agreed_version(body: &[u8]) -> Option<Version> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Agreed {
+    struct InitializeResult {
         protocol_version: String,
     }
     let Ok(Frame::Single(Message::Response(response))) = Frame::parse(body) else {
         return None;
     };
-    let agreed: Agreed = serde_json::from_str(response.outcome.ok()?.get()).ok()?;
-    Version::parse(&agreed.protocol_version)
+    let result: InitializeResult = serde_json::from_str(response.outcome.ok()?.get()).ok()?;
+    Version::parse(&result.protocol_version)
 }
 
 fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), HttpFailure> {
