@@ -52,7 +52,7 @@ use crate::upstream::driver::{Driver, DriverCommand, Wiring};
 use crate::upstream::exchange::{Carrier, request};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
-use crate::upstream::own::{OwnConnections, OwnSurroundings};
+use crate::upstream::own::{OwnConnections, OwnContext};
 use crate::upstream::sign_in::{GrantHolder, LoginNeed, SignIns};
 use crate::{GateSettings, limits};
 
@@ -101,7 +101,7 @@ impl<'a> SessionKey<'a> {
     }
 }
 
-/// The surroundings of a connection.
+/// The context of a connection.
 pub(crate) struct Context {
     pub(crate) publisher: Publisher,
     pub(crate) store: Store,
@@ -133,7 +133,7 @@ impl Upstream {
         let sign_ins = SignIns::of(&spec, &secrets, &tokens);
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
-        let surroundings = OwnSurroundings {
+        let context = OwnContext {
             secrets: secrets.clone(),
             sign_ins: sign_ins.clone(),
             stderr: stderr.clone(),
@@ -142,7 +142,7 @@ impl Upstream {
             reviewer: reviewer.clone(),
             listeners: listeners.clone(),
         };
-        let own = Arc::new(OwnConnections::new(&spec, surroundings));
+        let own = Arc::new(OwnConnections::new(&spec, context));
         let welcome = Arc::new(ArcSwapOption::empty());
         let wiring = Wiring {
             secrets,

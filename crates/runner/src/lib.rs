@@ -2,9 +2,9 @@
 //! the meaning of a plan is defined in `workflow`.
 
 pub mod agent;
+pub mod environment;
 pub mod gate;
 pub mod openai;
 mod process;
 pub mod run;
 pub mod step;
-pub mod surroundings;

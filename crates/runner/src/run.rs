@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::{Ending, Finish, Machine, MachineAction, MachineEvent, Status, StepOutcome};
 
+use crate::environment::RunEnvironment;
 use crate::step::{Attempt, AttemptResult};
-use crate::surroundings::Surroundings;
 
 /// The parameters of a run, besides the machine itself.
 pub struct Order {
@@ -30,7 +30,7 @@ pub struct Order {
 
 /// Runs the workflow to its end. A cancelled run ends when everything it started has ended.
 pub async fn run(
-    around: &Arc<Surroundings>,
+    around: &Arc<RunEnvironment>,
     order: Order,
     machine: Machine,
     cancel: CancellationToken,
@@ -81,7 +81,7 @@ fn run_span(tracer: &dyn Tracer, order: &Order, machine: &Machine) -> Box<dyn Sp
 }
 
 struct Run {
-    around: Arc<Surroundings>,
+    around: Arc<RunEnvironment>,
     record: RunRecord,
     trace: TraceContext,
     /// The number of steps so far.
@@ -186,7 +186,7 @@ fn kind(state: &workflow::State) -> &'static str {
 
 /// One attempt at a state, in the course of being recorded.
 struct RecordedStep {
-    around: Arc<Surroundings>,
+    around: Arc<RunEnvironment>,
     record: StepRecord,
     attempt: Attempt,
     trace: TraceContext,

@@ -53,7 +53,7 @@ pub(super) fn references(
 }
 
 /// Checks that each step can start where the workflow is to run.
-pub(super) fn surroundings(workflow: &Workflow, known: &Inventory, report: &mut Report) {
+pub(super) fn environment(workflow: &Workflow, known: &Inventory, report: &mut Report) {
     for state in &workflow.states {
         let Some(faults) = known.steps.get(&state.name) else { continue };
         match &faults.folder {

@@ -11,7 +11,7 @@ use super::Provider;
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// The servers of the config.
-    pub servers: BTreeMap<String, ServerStanding>,
+    pub servers: BTreeMap<String, ServerAvailability>,
     pub plugins: BTreeMap<String, KnownPlugin>,
     /// The programs of agents, by provider, and by `options.command` if a step names the program.
     /// Providers not listed can be isolated.
@@ -20,9 +20,9 @@ pub struct Inventory {
     pub steps: BTreeMap<String, StepFaults>,
 }
 
-/// The standing of a server in the config.
+/// The availability of a server in the config.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerStanding {
+pub enum ServerAvailability {
     Usable,
     /// A step that names it would fail, for this reason.
     Unusable(String),

@@ -30,7 +30,7 @@ pub use fault::WorkflowFault;
 pub use inputs::{InputType, Inputs, Validation, WorkflowInput};
 pub use isolation::{OptionFault, OptionPart, ProgramOptions, ProgramRules, coexistence};
 pub use known::{
-    AgentSupport, FolderFault, Inventory, KnownOperation, KnownPlugin, ServerStanding,
+    AgentSupport, FolderFault, Inventory, KnownOperation, KnownPlugin, ServerAvailability,
     SettingFault, StepFaults,
 };
 pub use machine::{Ending, Finish, Machine, MachineAction, MachineEvent};

@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             env_names: env_names(&self.mentions.references),
         });
         if let Some(workflow) = &workflow {
-            check::surroundings(workflow, self.known, &mut self.report);
+            check::environment(workflow, self.known, &mut self.report);
         }
         if let Some(workflow) = workflow.as_ref().filter(|_| states.is_complete) {
             check::plan(workflow, &mut self.report);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::fault::Report;
 use super::plan::{Proxy, State};
-use super::{Inventory, KnownOperation, KnownPlugin, ServerStanding, WorkflowFault};
+use super::{Inventory, KnownOperation, KnownPlugin, ServerAvailability, WorkflowFault};
 use domain::code::Code;
 use domain::document::Location;
 use domain::exposed::NAME_CHARS_MAX;
@@ -180,8 +180,8 @@ struct Table<'r> {
 impl Table<'_> {
     fn add_server(&mut self, server: &str, known: &Inventory, location: &Location) {
         match known.servers.get(server) {
-            Some(ServerStanding::Usable) => {}
-            Some(ServerStanding::Unusable(reason)) => {
+            Some(ServerAvailability::Usable) => {}
+            Some(ServerAvailability::Unusable(reason)) => {
                 let message = format!("server '{server}' cannot be used: {reason}");
                 self.report.error(location, Code::ProxyServerUnusable, message);
                 return;

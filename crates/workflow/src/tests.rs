@@ -1,10 +1,10 @@
 //! Black-box tests of workflows: text in; faults, plans and actions out.
 
 mod conditions;
+mod environment;
 mod hostile;
 mod reading;
 mod running;
-mod surroundings;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn known() -> Inventory {
         operations: names.iter().map(|name| ((*name).to_owned(), usable())).collect(),
     };
     Inventory {
-        servers: BTreeMap::from([("github".to_owned(), ServerStanding::Usable)]),
+        servers: BTreeMap::from([("github".to_owned(), ServerAvailability::Usable)]),
         plugins: BTreeMap::from([
             ("kubernetes".to_owned(), approved(&["kubectl_apply", "kubectl_get", "_x"])),
             ("kubernetes_kubectl".to_owned(), approved(&["get"])),

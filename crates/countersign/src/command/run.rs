@@ -16,8 +16,8 @@ use std::sync::Arc;
 use domain::config::Config;
 use provider::TraceContext;
 use runner::agent::{InstalledAgent, Person, ProbeNotice};
+use runner::environment::RunEnvironment;
 use runner::run::Order;
-use runner::surroundings::Surroundings;
 use serde::Serialize;
 use serde_json::json;
 use store::run::RunSource;
@@ -249,7 +249,7 @@ async fn go(
     let store = steps.store().clone();
     let show = |writes| Live::start(format, &store, writes);
     let recorder = Recorder::start(store.clone(), redactor, source, show);
-    let around = Arc::new(Surroundings {
+    let around = Arc::new(RunEnvironment {
         gates: steps.clone(),
         watch: recorder.watch(),
         tracer: telemetry.tracer(),

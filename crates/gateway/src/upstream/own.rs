@@ -41,12 +41,12 @@ pub(super) struct OwnConnections {
     server: Arc<str>,
     spec: ServerSpec,
     sharing: Sharing,
-    around: OwnSurroundings,
+    around: OwnContext,
     by_session: Mutex<HashMap<Arc<str>, Arc<OwnConnection>>>,
 }
 
 /// The parts of the gate that all connections of single clients use.
-pub(super) struct OwnSurroundings {
+pub(super) struct OwnContext {
     pub(super) secrets: SecretSupply,
     pub(super) sign_ins: Option<Arc<SignIns>>,
     pub(super) stderr: StderrTail,
@@ -74,7 +74,7 @@ struct OpenConnection {
 }
 
 impl OwnConnections {
-    pub(super) fn new(spec: &ServerSpec, around: OwnSurroundings) -> OwnConnections {
+    pub(super) fn new(spec: &ServerSpec, around: OwnContext) -> OwnConnections {
         OwnConnections {
             server: spec.name.clone(),
             spec: spec.clone(),

@@ -11,8 +11,8 @@ use store::run::StepRecord;
 use tokio_util::sync::CancellationToken;
 use workflow::{ResolvedStep, Status, StepOutcome, Workflow, WorkflowFault};
 
+use crate::environment::RunEnvironment;
 use crate::gate::{GateRequest, StepGate};
-use crate::surroundings::Surroundings;
 
 /// The time limit of an attempt if its state sets none.
 const TIMEOUT: Duration = Duration::from_secs(60 * 60);
@@ -23,7 +23,7 @@ const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// One attempt at a state.
 pub(crate) struct Attempt {
-    pub(crate) around: Arc<Surroundings>,
+    pub(crate) around: Arc<RunEnvironment>,
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) state: String,
     pub(crate) resolved: Result<ResolvedStep, WorkflowFault>,

@@ -53,7 +53,7 @@ pub(super) enum ProgramFault {
     },
 }
 
-/// The surroundings in which programs run.
+/// The environment in which programs run.
 #[derive(Clone)]
 pub(super) struct Programs {
     /// The folders in which a program is looked for, as in `PATH`.

@@ -15,8 +15,8 @@ use store::StoreError;
 use store::state::OperatorState;
 use store::vault::Vault;
 use workflow::{
-    self, AgentSupport, Inventory, KnownOperation, KnownPlugin, Provider, Reading, ServerStanding,
-    StateKind, StepFaults, Workflow,
+    self, AgentSupport, Inventory, KnownOperation, KnownPlugin, Provider, Reading,
+    ServerAvailability, StateKind, StepFaults, Workflow,
 };
 
 use crate::folders;
@@ -52,8 +52,12 @@ pub(crate) async fn checked(
 
 type Decisions = Result<Option<OperatorState>, StoreError>;
 
-/// Returns the standing of each server in the config.
-fn servers(config: &Config, home: &Path, decided: &Decisions) -> BTreeMap<String, ServerStanding> {
+/// Returns the availability of each server in the config.
+fn servers(
+    config: &Config,
+    home: &Path,
+    decided: &Decisions,
+) -> BTreeMap<String, ServerAvailability> {
     let vault = Vault::of_home(home);
     let configured = config.servers.iter().map(|server| ServerSpec::configured(server, None));
     let plan = Plan { configured: configured.collect(), ..Plan::default() };
@@ -61,7 +65,7 @@ fn servers(config: &Config, home: &Path, decided: &Decisions) -> BTreeMap<String
         Ok(state) => plan.decided(state.as_ref()).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
-    let standing = |spec: &ServerSpec| {
+    let availability = |spec: &ServerSpec| {
         let reason = if spec.rules.quarantined {
             Some(quarantined(&spec.name))
         } else if spec.rules.disabled {
@@ -71,12 +75,12 @@ fn servers(config: &Config, home: &Path, decided: &Decisions) -> BTreeMap<String
         } else {
             spec.start_fault(&vault)
         };
-        reason.map_or(ServerStanding::Usable, ServerStanding::Unusable)
+        reason.map_or(ServerAvailability::Usable, ServerAvailability::Unusable)
     };
     match specs {
-        Ok(specs) => specs.iter().map(|spec| (spec.name.to_string(), standing(spec))).collect(),
+        Ok(specs) => specs.iter().map(|spec| (spec.name.to_string(), availability(spec))).collect(),
         Err(reason) => {
-            let unknown = || ServerStanding::Unusable(reason.clone());
+            let unknown = || ServerAvailability::Unusable(reason.clone());
             plan.configured.iter().map(|spec| (spec.name.to_string(), unknown())).collect()
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp::task;
-use runner::surroundings::SessionList;
+use runner::environment::SessionList;
 use store::Store;
 use store::read::LedgerChange;
 use tokio::sync::mpsc;

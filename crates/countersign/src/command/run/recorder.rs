@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use mcp::task;
 use redact::Redactor;
 use runner::agent::AgentEvent;
-use runner::surroundings::{SessionList, Watch};
+use runner::environment::{SessionList, Watch};
 use store::run::{RunEnd, RunRecord, RunSource, StateOutcome, StepRecord, StepText};
 use store::{Store, StoreError};
 use tokio::task::JoinError;

@@ -15,7 +15,7 @@ fn an_agent_or_server_that_cannot_be_used_is_an_error_where_it_is_named() {
     let gone = AgentSupport::Unusable("program 'gemini' not found".to_owned());
     known.agents.insert((Provider::Gemini, None), gone.clone());
     known.agents.insert((Provider::Claude, Some("./mine".to_owned())), gone);
-    let off = ServerStanding::Unusable("it is disabled".to_owned());
+    let off = ServerAvailability::Unusable("it is disabled".to_owned());
     known.servers.insert("off".to_owned(), off);
     for (keys, expect) in [
         (

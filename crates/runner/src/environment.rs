@@ -1,4 +1,4 @@
-//! The surroundings of a run, which its caller provides.
+//! The environment of a run, which its caller provides.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::agent::{AgentEvent, Person};
 use crate::gate::Gates;
 
 /// The services and settings that a run uses.
-pub struct Surroundings {
+pub struct RunEnvironment {
     pub gates: Arc<dyn Gates>,
     pub watch: Arc<dyn Watch>,
     pub tracer: Option<Arc<dyn Tracer>>,
