@@ -4,7 +4,7 @@
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use testkit::client::text;
+use testkit::client::{PATIENCE, text};
 use testkit::gate::Gate;
 use testkit::program::{program, stderr};
 use testkit::wait::eventually;
@@ -70,12 +70,16 @@ async fn check(gate: &Gate) {
 
 /// Waits for the event of a call of `me` in a phase.
 async fn told(events: &mut Events, phase: &str) {
-    loop {
-        let (name, _, data) = events.next().await;
-        if name == "activity" && data["phase"] == phase && data["record"]["agent"] == "me" {
-            return;
+    let waiting = async {
+        loop {
+            let (name, _, data) = events.next().await;
+            let is_mine = data["record"]["agent"]["name"] == "me";
+            if name == "activity" && data["phase"] == phase && is_mine {
+                return;
+            }
         }
-    }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the event comes");
 }
 
 #[tokio::test]

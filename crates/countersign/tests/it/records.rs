@@ -344,7 +344,11 @@ async fn no_secret_becomes_a_target() {
     // A share with a user, and a whole document.
     for (tool, args, expected) in [
         ("plain", json!({"path": "//user:pw@nas/share"}), json!("/[redacted]/share")),
-        ("is_error", json!({"resource": "kind: Secret\ndata: {a: aHVudGVyMg==}"}), json!(null)),
+        (
+            "is_error",
+            json!({"resource": "kind: Secret\ndata: {a: aHVudGVyMg==}"}),
+            json!("[redacted]"),
+        ),
     ] {
         client.two_key_call("read", &format!("s:{tool}"), args.clone()).await;
         let record = record(&gate.home(), tool).await;

@@ -77,7 +77,8 @@ async fn a_wrap_without_config_keeps_what_serve_was_told_to_keep() {
     // Older than the default of 90 days, and expired data that no receipt states yet: as soon as
     // that is stated, a whole round has passed.
     age(&gate.home(), 100);
-    let left = r#"[{"kind":"payloads","reason":"size","count":1,"span_us":null}]"#;
+    let left =
+        r#"[{"kind":"payloads","reason":"size","holder":null,"count":1,"bytes":1,"span_us":null}]"#;
     let sql = "INSERT INTO settings (name, value) VALUES ('expired_records', ?1)";
     open(&gate.home()).execute(sql, [left]).unwrap();
     let mut command = testkit::program::program(gate.dir.path());

@@ -245,7 +245,7 @@ fn usable(value: &Value) -> Option<&str> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// What becomes of each `..` in a path.
+/// The treatment of each `..` in a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parents {
     Resolved,

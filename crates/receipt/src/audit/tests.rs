@@ -343,16 +343,18 @@ fn what_was_kept_elsewhere_must_still_be_there() {
         let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
         outcome.reports.into_iter().filter_map(|report| report.error).collect()
     };
-    let require = |audit: &mut Audit, raw: &str| assert_eq!(audit.require("kept.json", raw), None);
-    let receipt = |audit: &mut Audit| require(audit, kept);
+    let require = |audit: &mut Audit, raw: &str, decisions| {
+        assert_eq!(audit.require("kept.json", raw), decisions);
+    };
+    let receipt = |audit: &mut Audit| require(audit, kept, Some(0));
     let digest = |audit: &mut Audit| audit.require_digest(line(kept).digest, Some(1));
     for require in [&receipt as &dyn Fn(&mut Audit), &digest] {
         assert_eq!(errors(&a.lines, require), [] as [&str; 0]);
         assert_eq!(errors(&a.lines[..1], require).len(), 1);
     }
-    let noise = |audit: &mut Audit| require(audit, "noise");
+    let noise = |audit: &mut Audit| require(audit, "noise", None);
     assert!(errors(&a.lines, &noise)[0].contains("kept.json is not a checkpoint"));
-    let foreign = |audit: &mut Audit| require(audit, &other.lines[1]);
+    let foreign = |audit: &mut Audit| require(audit, &other.lines[1], Some(0));
     assert!(errors(&a.lines, &foreign)[0].contains("the chain is missing"));
     let wrong = |audit: &mut Audit| audit.require_digest(line(kept).digest, Some(2));
     assert!(errors(&a.lines, &wrong)[0].contains("no checkpoint has the head"));

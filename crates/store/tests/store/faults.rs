@@ -9,19 +9,14 @@ use receipt::chain::ChainStatus;
 use rusqlite::Connection;
 use store::{Entry, OnFailure, Safety, Store, StoreError};
 
-use super::support::{Home, Look, call, ended, journal, journal_file, rules, started, whole};
+use super::support::{
+    Home, Look, call, ended, journal, journal_file, rules, started, until, whole,
+};
 
 pub(crate) fn foreign(home: &Home) -> Connection {
     let db = Connection::open(home.path().join(store::FILE)).unwrap();
     db.execute_batch("BEGIN EXCLUSIVE").unwrap();
     db
-}
-
-/// Polls the writer until the condition holds.
-async fn until(store: &Store, so: impl Fn() -> bool) {
-    while !so() {
-        store.settled().await;
-    }
 }
 
 #[tokio::test]

@@ -256,7 +256,7 @@ fn write_checkpoint(home: &Home, length: u64) {
     let last = receipts.get(usize::try_from(length).unwrap() - 1).unwrap_or(&receipts[0]);
     let hash = receipt::verify::SignedReceipt::parse(&last.to_string()).unwrap().hash.to_string();
     let head = serde_json::json!({"chain_id": chain, "length": length, "hash": hash});
-    let heads = serde_json::json!({"chains": [head], "count": 1, "digest": hash});
+    let heads = serde_json::json!({"chains": [head], "count": 1, "digest": hash, "decisions": 0});
     value["issuer"]["runtime"]["checkpoint"] = heads;
     let body = receipt::canonical::text(&value.to_string()).unwrap();
     let body = receipt::content::Body::from_text(body).unwrap();

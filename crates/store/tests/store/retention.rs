@@ -12,7 +12,7 @@ use serde_json::Value;
 use store::read::LedgerPlace;
 use store::{Entry, Store};
 
-use super::support::{Home, call, db, ended, payload, rules, started};
+use super::support::{Home, call, db, ended, payload, rules, started, until};
 
 async fn append_old(store: &Store, days: i64, count: usize) {
     for _ in 0..count {
@@ -26,13 +26,6 @@ async fn append_old(store: &Store, days: i64, count: usize) {
 
 fn count(home: &Path, table: &str) -> u64 {
     db(home).query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0)).unwrap()
-}
-
-/// Polls the writer until the condition holds; it applies retention in between.
-async fn until(store: &Store, so: impl Fn() -> bool) {
-    while !so() {
-        store.settled().await;
-    }
 }
 
 fn keep_days(days: u32) -> Ledger {
@@ -58,7 +51,7 @@ async fn open_for_a_round(home: &Home, rules: &Ledger) -> Store {
 
 /// Counts deletions as a process does that is killed before it signs them.
 fn leave_unstated(home: &Home) {
-    let left = r#"[{"kind":"records","reason":"size","count":7,"span_us":[1000000,2000000]}]"#;
+    let left = r#"[{"kind":"records","reason":"size","holder":null,"count":7,"bytes":0,"span_us":[1000000,2000000]}]"#;
     let sql = "INSERT OR IGNORE INTO settings (name, value) VALUES ('expired_records', ?1)";
     let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
     db.busy_timeout(Duration::from_secs(5)).unwrap();

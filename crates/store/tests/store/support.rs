@@ -286,3 +286,16 @@ pub(crate) fn public_keys(home: &Path) -> Vec<Hash> {
         })
         .collect()
 }
+
+/// Polls the writer until the condition holds, for a minute at most; it applies retention in between.
+pub(crate) async fn until(store: &Store, so: impl Fn() -> bool) {
+    let waiting = async {
+        while !so() {
+            store.settled().await;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), waiting)
+        .await
+        .expect("the condition holds in time");
+}

@@ -205,7 +205,7 @@ async fn every_spelling_in_a_command_names_the_file_that_the_shell_writes() {
     spelled.check().await;
 }
 
-/// What the records do not tell of an agent is shown to the operator.
+/// The operator sees which agents have records that lack a name.
 #[tokio::test]
 async fn what_a_record_leaves_out_is_shown_by_doctor_and_coverage() {
     let mut spelled = Spelled::new().await;

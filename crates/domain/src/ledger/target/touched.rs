@@ -77,7 +77,7 @@ impl TargetBasis {
     /// The params of a request that the protocol defines.
     pub const PROTOCOL: TargetBasis = TargetBasis::fixed("protocol");
     pub const TOO_LONG: TargetBasis = TargetBasis::fixed("dropped: longer than 4096 bytes");
-    /// What the arguments name cannot be read.
+    /// The arguments name something that cannot be read.
     pub const UNREAD: TargetBasis = TargetBasis::fixed("dropped: not readable as a name");
     /// The sender of an event named the resource.
     pub const REPORTED: TargetBasis = TargetBasis::fixed("reported");
