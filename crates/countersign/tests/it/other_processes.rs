@@ -73,8 +73,8 @@ async fn told(events: &mut Events, phase: &str) {
     let waiting = async {
         loop {
             let (name, _, data) = events.next().await;
-            let is_mine = data["record"]["agent"]["name"] == "me";
-            if name == "activity" && data["phase"] == phase && is_mine {
+            let agent = data["record"]["agent"]["name"].as_str().unwrap_or_default();
+            if name == "activity" && data["phase"] == phase && agent.starts_with("me#") {
                 return;
             }
         }
