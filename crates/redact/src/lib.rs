@@ -149,6 +149,16 @@ impl Redactor {
     }
 
     fn members(&self, members: &mut Map<String, Value>) -> bool {
+        let changed = self.values(members);
+        // A name without its secret may be one that hides its value.
+        let is_renamed = self.names(members);
+        if is_renamed {
+            self.values(members);
+        }
+        is_renamed || changed
+    }
+
+    fn values(&self, members: &mut Map<String, Value>) -> bool {
         let label = |label: &str| {
             let label = members.get(label).and_then(Value::as_str)?;
             self.keys.kind(label)
@@ -160,7 +170,7 @@ impl Redactor {
             .zip(arguments)
             .is_some_and(|(command, arguments)| commands::redact_arguments(&command, arguments));
         let beside = self.manifest(members) | beside;
-        let changed = members.iter_mut().fold(beside, |changed, (key, value)| {
+        members.iter_mut().fold(beside, |changed, (key, value)| {
             let kind = match labelled {
                 Some(kind) if key == "value" => Some(kind),
                 _ => self.keys.kind(key),
@@ -170,8 +180,7 @@ impl Redactor {
                 None => self.value(value),
             };
             here | changed
-        });
-        self.names(members) | changed
+        })
     }
 
     /// Redacts the values of a Secret of Kubernetes.

@@ -555,3 +555,13 @@ fn a_token_is_known_by_its_key_when_something_is_joined_to_it() {
         assert_eq!(BUILTIN.text(&text), shown);
     }
 }
+
+#[test]
+fn a_name_that_lost_its_secret_may_hide_its_value() {
+    let name = format!("{AWS_SECRET}Bearer {JWT}machine h login u password ");
+    let mut value = json!({ name: {"a": 0} });
+    BUILTIN.value(&mut value);
+    let once = value.to_string();
+    BUILTIN.value(&mut value);
+    assert_eq!(value.to_string(), once);
+}
