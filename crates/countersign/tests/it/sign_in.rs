@@ -262,7 +262,11 @@ async fn a_revoked_grant_needs_a_login_and_is_not_asked_for_again() {
     let client = gate.http().await;
     authority.test("revoke").await;
     let answers = join_all((0..20).map(|_| look(&client))).await;
-    assert!(answers.iter().all(|answer| answer.to_string().contains(COMMAND)), "{answers:?}");
+    let names_command = |answer: &Value| answer.to_string().contains(COMMAND);
+    // The first refusal ends the connection, which others may have been sent on.
+    let is_lost = |answer: &Value| answer.to_string().contains("the gate closed the connection");
+    assert!(answers.iter().all(|it| names_command(it) || is_lost(it)), "{answers:?}");
+    assert!(answers.iter().any(names_command), "{answers:?}");
     gate.server_when("s", |entry| entry["state"] == "needs_login").await;
     assert!(look(&client).await.to_string().contains(COMMAND));
     assert_eq!(authority.refreshes().await, 1);
