@@ -84,7 +84,7 @@ const SSE_WAYS: [(&str, &str); 9] = [
     ("silent", "TIMEOUT"),
 ];
 
-/// Returns what the caller is told to do about a call of a class.
+/// Returns the advice to the caller about a lost call of a class.
 fn advice(class: &str) -> &'static str {
     match class {
         "read" => "it is safe to call it again",

@@ -22,7 +22,7 @@ use super::facts::Snapshot;
 use super::payload::CallArguments;
 use crate::Gateway;
 
-/// Keys that one warning names; their number is told as well.
+/// The most keys that one warning names; it also gives their number.
 const KEYS_SHOWN_MAX: usize = 4;
 
 /// Bytes of a key that a warning shows.

@@ -21,7 +21,7 @@ fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedT
     GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut false)
 }
 
-/// Reports whether something that the arguments may name is told to be missing.
+/// Reports whether the plan could not read all that the arguments may name.
 fn is_partial(tool: &str, arguments: &Value) -> bool {
     let properties = Map::new();
     let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
