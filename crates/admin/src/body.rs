@@ -5,9 +5,10 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
-use domain::{Code, Refusal, json, near};
+use domain::{Code, Refusal};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Map, Value, json};
+use text::{json, near};
 
 /// The time within which a complete body must arrive, as on the MCP endpoints.
 const TIMEOUT: Duration = mcp::limits::HTTP_BODY_TIMEOUT;

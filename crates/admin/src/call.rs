@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
@@ -18,6 +17,7 @@ use provider::{
     Call, CallContext, CallOutcome, Declared, Gate, RecordState, Surface, TraceContext,
 };
 use serde_json::{Value, json};
+use text::json::Object;
 
 use crate::answer::{Refused, RequestId};
 use crate::view::CallAnswer;

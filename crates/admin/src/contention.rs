@@ -139,7 +139,7 @@ fn window(given: Option<&str>) -> Result<Duration, Refused> {
     let Some(given) = given else {
         return Ok(WINDOW);
     };
-    match domain::duration::parse(given) {
+    match text::duration::parse(given) {
         Some(window) if !window.is_zero() => Ok(window),
         _ => {
             let message =

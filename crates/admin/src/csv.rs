@@ -1,7 +1,7 @@
 //! Records as a table for spreadsheets.
 
-use domain::trust::visible;
 use store::read::{Record, RecordedTouch};
+use text::visible;
 
 use crate::view::{milliseconds, moment};
 

@@ -3,8 +3,9 @@
 
 use axum::extract::{MatchedPath, Query, Request};
 use axum::http::Uri;
-use domain::{Code, Refusal, near};
+use domain::{Code, Refusal};
 use serde_json::json;
+use text::near;
 
 /// The number of suggestions for an unknown parameter.
 const NEAR_MAX: usize = 1;

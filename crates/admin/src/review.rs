@@ -4,9 +4,10 @@
 use domain::Catalog;
 use domain::trust::{
     Fingerprint, ItemKind, KnownNames, ReviewChange, Warning, change_fingerprint, difference,
-    visible, warnings,
+    warnings,
 };
 use store::state::{Definition, ServerItem};
+use text::visible;
 
 use crate::view::{DiffLine, ReviewItem, TextWarning};
 

@@ -6,10 +6,11 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use domain::caller::Scope;
 use domain::caller::scope::Words;
-use domain::{Code, Refusal, duration};
+use domain::{Code, Refusal};
 use gateway::operator::TokenRequest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use text::duration;
 
 use crate::Admin;
 use crate::answer::{Path, Refused};

@@ -9,12 +9,14 @@ use domain::catalog::{Catalog, Hit, Server, ToolFilter};
 use domain::policy::{Addressee, Lock};
 use domain::search::{MatchedWord, SearchQuery};
 use domain::tool::{Tool, ToolName};
-use domain::trust::{ItemKind, visible};
-use domain::{Caller, Code, Refusal, near};
+use domain::trust::ItemKind;
+use domain::{Caller, Code, Refusal};
 use gateway::front::discovery;
 use serde::Deserialize;
 use serde_json::json;
 use store::state::ServerItem;
+use text::near;
+use text::visible;
 use utoipa::IntoParams;
 
 use crate::Admin;

@@ -256,7 +256,7 @@ pub(crate) fn successful(answer: &Answer) -> Result<Value, Failure> {
     serde_json::from_str(&answer.text).map_err(|error| {
         Failure::system(format!(
             "the gate's response is not valid JSON: {}",
-            domain::json::explain(&error)
+            text::json::explain(&error)
         ))
     })
 }

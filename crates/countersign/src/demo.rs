@@ -149,7 +149,7 @@ fn answer(
     run: impl FnOnce(&Value) -> Result<String, String>,
 ) -> Result<Raw, ErrorObject> {
     let arguments: Value = serde_json::from_str(arguments.get())
-        .map_err(|error| ErrorObject::invalid_params(domain::json::explain(&error)))?;
+        .map_err(|error| ErrorObject::invalid_params(text::json::explain(&error)))?;
     Ok(match run(&arguments) {
         Ok(text) => text_result(&text),
         Err(text) => {

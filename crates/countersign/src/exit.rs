@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use domain::trust::visible;
 use serde_json::{Value, json};
+use text::visible;
 
 use crate::json::compact;
 

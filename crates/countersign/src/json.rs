@@ -1,9 +1,9 @@
 //! JSON as the program prints it: characters that a terminal would obey are escaped, which keeps the
 //! meaning.
 
-use domain::trust::is_hidden;
 use serde::Serialize;
 use serde_json::Value;
+use text::is_hidden;
 
 /// Formats JSON for people and programs; characters that a terminal would obey are escaped, which
 /// keeps the meaning.

@@ -9,12 +9,12 @@ pub(crate) mod terminal;
 use std::fmt::Display;
 use std::io::Write;
 
-use domain::trust::{is_hidden, visible};
 use jiff::{Timestamp, Zoned};
 use mcp::task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use text::{is_hidden, visible};
 
 use crate::cli::Format;
 use crate::exit::Failure;
@@ -73,7 +73,7 @@ pub(crate) fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
 pub(crate) fn unexpected_response(error: &serde_json::Error) -> String {
     format!(
         "cannot parse the gate's response: {}; does the gate run another version?",
-        domain::json::explain(error)
+        text::json::explain(error)
     )
 }
 

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use domain::json::Object;
 use domain::schema::{Outline, Schema};
+use text::json::Object;
 
 const PLAIN: &str = r#"{"type":"object","required":["owner","repo","title"],"properties":{
     "owner":{"type":"string"},"repo":{"type":"string"},"title":{"type":"string"},

@@ -12,10 +12,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::caller::{Caller, TokenSurface};
 use crate::exposed::{ExposedOffers, ExposedTools};
-use crate::near;
 use crate::policy::{Lock, Obstacle, ServerRules};
 use crate::search::{Match, MatchedWord, SearchQuery};
 use crate::tool::{Tool, ToolName};
+use text::near;
 
 use indexes::Indexes;
 pub use listing::Listing;

@@ -11,10 +11,10 @@ use crate::caller::{Caller, TokenSurface};
 use crate::code::Code;
 use crate::intent::{self, Declaration, Intent};
 use crate::method::SubjectItem;
-use crate::near;
 use crate::refusal::Refusal;
 use crate::schema::SchemaVerdict;
 use crate::tool::{Class, Hints, ToolName, WORKSPACE};
+use text::near;
 
 pub use addressee::Addressee;
 pub use lock::{

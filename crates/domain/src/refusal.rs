@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::code::Code;
-use crate::near;
 use redact::BUILTIN;
+use text::near;
 
 /// Characters of an invalid value that a refusal repeats.
 const PROVIDED_CHARS_MAX: usize = 200;

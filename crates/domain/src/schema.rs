@@ -8,8 +8,8 @@ mod fault;
 mod pattern;
 mod validator;
 
-use receipt::json::{self, Object};
 use serde_json::Value;
+use text::json::{self, Object};
 
 use crate::refusal::Refusal;
 use cost::{Graph, UnboundedCost};

@@ -249,7 +249,7 @@ impl Tool {
         let text = definition.get();
         let shape = |place: &str, error: serde_json::Error| {
             // The words may quote the text.
-            let words = receipt::json::explain(&error);
+            let words = text::json::explain(&error);
             ToolFault::Shape(format!("{place}{}", &words[..words.floor_char_boundary(FAULT_BYTES)]))
         };
         let parts: Parts<'_> = serde_json::from_str(text).map_err(|error| shape("", error))?;

@@ -6,8 +6,6 @@ mod fingerprint;
 mod identity;
 mod review;
 mod server_text;
-mod tokens;
-mod visible;
 mod warning;
 
 pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference, line_difference};
@@ -17,5 +15,4 @@ pub use review::{
     AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, ReviewState, review_state,
 };
 pub use server_text::ServerText;
-pub use visible::{hidden_characters, is_hidden, visible};
 pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use domain::Caller;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
@@ -22,6 +21,7 @@ use provider::{
     SpanKind, Surface, ToolProvider, TraceContext, Tracer, Value,
 };
 use store::{RecordStatus, Store};
+use text::json::Object;
 
 /// Makes spans that consist only of their context.
 struct Forgetful;

@@ -177,7 +177,7 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     }
     let read = serde_json::from_str::<Scope>(&record.scope);
     let told = |error: &serde_json::Error| {
-        let why = domain::json::explain(error);
+        let why = text::json::explain(error);
         tracing::error!(token = record.name, "token rejected: cannot read its scope: {why}");
     };
     let scope = read.inspect_err(told).ok()?;

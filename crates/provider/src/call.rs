@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use domain::caller::{self, Caller};
 use domain::intent::Declaration;
-use domain::json::Object;
 use domain::method::Method;
 use domain::policy::Addressee;
 use domain::tool::{Class, ToolName};
 use mcp::message::Raw;
+use text::json::Object;
 
 #[derive(Clone, Debug)]
 pub struct Call {

@@ -9,9 +9,9 @@ use receipt::canonical::{self, Digest};
 use receipt::content::{
     Action, ActionTarget, Body, Issuer, OutcomeStatus, Position, Principal, Receipt, ReceiptOutcome,
 };
-use receipt::json::Object;
 use receipt::{Hash, Runtime, SigningKey, verify};
 use serde_json::Value;
+use text::json::Object;
 
 const TIME: &str = "2026-11-15T05:30:00.123Z";
 const ARGUMENTS: &str = r#"{"path":"/home/me/project/src/main.rs","limit":200,"offset":0,"options":{"follow":true,"encoding":"utf-8"},"tags":["a","b"]}"#;

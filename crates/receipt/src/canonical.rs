@@ -14,7 +14,7 @@ use serde::{Deserializer, de};
 use serde_json::Value;
 
 use super::Hash;
-use crate::json::Object;
+use text::json::Object;
 
 /// Longer text is hashed as raw bytes: its canonical form would cost more than it is worth.
 pub const CANONICAL_BYTES_MAX: usize = 256 * 1024;

@@ -64,7 +64,6 @@ pub mod content;
 pub mod did;
 pub mod disclosure;
 pub mod hash;
-pub mod json;
 pub mod key;
 mod proof;
 mod risk;

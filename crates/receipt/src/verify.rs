@@ -7,7 +7,8 @@ use crate::content::Termination;
 use crate::key::{PublicKey, SIGNATURE_BYTES, from_multibase};
 use crate::proof::{PROOF_TYPE, PURPOSE};
 use crate::rotation::{Rotation, RotationError};
-use crate::{Hash, canonical, did, json};
+use crate::{Hash, canonical, did};
+use text::json;
 
 const CREDENTIALS: &str = "https://www.w3.org/ns/credentials/v2";
 const CREDENTIAL_TYPE: [&str; 2] = ["VerifiableCredential", "AgentReceipt"];

@@ -2,6 +2,7 @@
 //! the next reader must see exactly what was checked.
 
 mod fault;
+pub mod tokens;
 
 use std::fmt;
 

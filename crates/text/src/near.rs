@@ -32,7 +32,7 @@ pub fn hint(names: &[impl AsRef<str>]) -> String {
 }
 
 /// Reports whether two words differ by one letter: one more, one less, another one, or two swapped.
-pub(crate) fn differs_by_one(a: &str, b: &str) -> bool {
+pub fn differs_by_one(a: &str, b: &str) -> bool {
     // Most words of a vocabulary are ruled out by their length, or by their ends.
     let is_far = || {
         let (a, b) = (a.as_bytes(), b.as_bytes());

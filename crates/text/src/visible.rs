@@ -74,7 +74,7 @@ pub fn hidden_characters(text: &str) -> usize {
 }
 
 /// Returns the positions of those characters.
-pub(super) fn hidden_places(text: &str) -> impl Iterator<Item = usize> {
+pub fn hidden_places(text: &str) -> impl Iterator<Item = usize> {
     let mut before = None;
     text.char_indices().filter_map(move |(at, character)| {
         let after = || text[at + character.len_utf8()..].chars().next();

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::Caller;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, Surface, ToolProvider};
 use serde_json::{Value, json};
+use text::json::Object;
 use tools::builtin::{OffLimits, Permissions, Workspace};
 
 const FOLDERS: usize = 1_000;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::Caller;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use mcp::child::StderrTail;
@@ -17,6 +16,7 @@ use plugin_sdk::protocol::ExecuteRequest;
 use plugin_sdk::protocol::operation_service_client::OperationServiceClient;
 use provider::{Call, CallContext, Connector, Declared, ProviderConnection, Surface};
 use serde_json::json;
+use text::json::Object;
 use tonic::transport::{Channel, Endpoint};
 use tools::plugin::{Places, Plugin, SecretSource, StartOptions, Variables, find};
 

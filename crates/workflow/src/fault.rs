@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use domain::code::Code;
-use domain::document::{Location, Mark, Mismatch, Shortlist};
+use text::document::{Location, Mark, Mismatch, Shortlist};
 
 /// A fault at one position of the text, as `validate` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

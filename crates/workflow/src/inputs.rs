@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::WorkflowFault;
 use domain::choice;
 use domain::code::Code;
-use domain::document::{self, Location, Mark};
-use domain::near;
+use text::document::{self, Location, Mark};
+use text::near;
 
 choice! {
     InputType {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::reference::Reference;
 use super::source::Source;
-use domain::document::{Location, Mark};
+use text::document::{Location, Mark};
 
 #[derive(Default)]
 pub(super) struct Mentions {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Condition, Inputs, OptionPart, Retry, Template, WorkflowFault, WorkflowInput};
 use domain::choice;
-use domain::document::Location;
+use text::document::Location;
 
 choice! {
     /// The provider that runs the prompt. In a file, `openai-compatible` is the same as

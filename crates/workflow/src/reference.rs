@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{InputType, WorkflowInput};
-use domain::near;
+use text::near;
 
 /// Nesting of fields below `JSON`.
 const JSON_FIELDS_MAX: usize = 32;

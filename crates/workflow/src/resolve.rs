@@ -8,7 +8,7 @@ use super::plan::{AgentState, ModelApi, Options, Provider, StateKind, Workflow};
 use super::values::Values;
 use super::{Template, WorkflowFault};
 use domain::code::Code;
-use domain::document::Location;
+use text::document::Location;
 
 /// A step, ready to run.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,11 +7,11 @@ use super::fault::Report;
 use super::plan::{Proxy, State};
 use super::{Inventory, KnownOperation, KnownPlugin, ServerAvailability, WorkflowFault};
 use domain::code::Code;
-use domain::document::Location;
 use domain::exposed::NAME_CHARS_MAX;
-use domain::json::Object;
-use domain::near;
 use domain::schema::{Schema, SchemaVerdict};
+use text::document::Location;
+use text::json::Object;
+use text::near;
 
 /// The tools that replace the agent's own.
 pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"];

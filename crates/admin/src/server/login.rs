@@ -5,11 +5,11 @@ use axum::Json;
 use axum::extract::{RawQuery, Request, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
-use domain::trust::visible;
 use domain::{Code, Refusal};
 use gateway::operator::{LoginInvitation, LoginProgress, LoginTarget};
 use jiff::Timestamp;
 use serde::Deserialize;
+use text::visible;
 use utoipa::IntoParams;
 
 use super::entry;

@@ -225,7 +225,7 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
 }
 
 fn read_moment(text: &str, now: Timestamp, here: &TimeZone) -> Option<Timestamp> {
-    if let Some(ago) = domain::duration::parse(text) {
+    if let Some(ago) = text::duration::parse(text) {
         return now.checked_sub(SignedDuration::try_from(ago).ok()?).ok();
     }
     if let Ok(time) = text.parse() {
@@ -240,7 +240,7 @@ fn read_moment(text: &str, now: Timestamp, here: &TimeZone) -> Option<Timestamp>
 
 /// A duration that the gate understands, as it was written.
 pub(super) fn duration(text: &str) -> Result<String, String> {
-    match domain::duration::parse(text) {
+    match text::duration::parse(text) {
         Some(duration) if !duration.is_zero() => Ok(text.to_owned()),
         Some(_) | None => Err("expected a duration, such as 30s, 10m or 1h".to_owned()),
     }

@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 
 use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
-use domain::json::{self, Object};
 use domain::tool::Class;
-use domain::trust::visible;
 use serde_json::Value;
+use text::json::{self, Object};
+use text::visible;
 
 use super::tools;
 use crate::cli::{Call, CallArgs, Format, Locations};

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use domain::config::{self, render};
-use domain::trust;
 use gateway::Gateway;
 use serde_json::Value;
 
@@ -128,7 +127,7 @@ fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
             // A user who trusts a server wants to see what it runs, even the parts that were known
             // before.
             if old != value {
-                lines.push(format!("{path}.{}: {}", trust::visible(name), shown(value)));
+                lines.push(format!("{path}.{}: {}", text::visible(name), shown(value)));
             }
             continue;
         }
@@ -139,7 +138,7 @@ fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
 
 /// Formats foreign text without characters that control a terminal or are invisible.
 fn shown(value: &Value) -> String {
-    trust::visible(&crate::json::compact(value)).into_owned()
+    text::visible(&crate::json::compact(value)).into_owned()
 }
 
 /// Returns the path in the form that the store keeps.

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::{Caller, json};
+use domain::Caller;
 use gateway::front::{stdio, step};
 use provider::TraceContext;
 use runner::gate::{GateRequest, PluginGrant};
+use text::json;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use tools::builtin::Workspace;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use domain::config::Config;
-use domain::trust::visible;
 use gateway::Gateway;
 use serde::Serialize;
 use store::state::OperatorState;
+use text::visible;
 use tools::plugin::{FoundPlugin, PluginOrigin};
 
 use super::decision::{by, refused, with_gate};
@@ -47,8 +47,8 @@ pub(crate) async fn run(place: &Locations, verb: Plugin) -> Result<(), Failure> 
 fn known<'a>(plugins: &'a Plugins, name: &str) -> Result<&'a FoundPlugin, Failure> {
     plugins.get(name).ok_or_else(|| {
         let names = plugins.found().iter().map(|found| found.name.as_str());
-        let near = domain::near::names(name, names, 1);
-        let hint = domain::near::hint(&near);
+        let near = text::near::names(name, names, 1);
+        let hint = text::near::hint(&near);
         Failure::input(format!("plugin '{name}' not found{hint}: see 'countersign plugin list'"))
     })
 }

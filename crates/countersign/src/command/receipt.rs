@@ -6,9 +6,9 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use admin::view::{KeyList, ReceiptEntry, ReceiptPage};
-use domain::json;
 use jiff::Zoned;
 use serde_json::Value;
+use text::json;
 
 use crate::cli::{Locations, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};

@@ -5,8 +5,8 @@
 use std::fmt::{self, Debug, Write};
 use std::sync::Mutex;
 
-use domain::trust::visible;
 use jiff::Timestamp;
+use text::visible;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;

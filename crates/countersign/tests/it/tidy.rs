@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("mcp", &[]),
-    ("receipt", &[]),
+    ("text", &[]),
+    ("receipt", &["text"]),
     ("embed", &[]),
     ("plugin-sdk", &[]),
     ("redact", &[]),
@@ -39,10 +40,10 @@ const LAYERS: [(&str, &[&str]); 15] = [
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 5] = ["receipt", "redact", "embed", "domain", "workflow"];
+const PURE: [&str; 6] = ["text", "receipt", "redact", "embed", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
-const ALONE: [&str; 5] = ["mcp", "plugin-sdk", "receipt", "redact", "embed"];
+const ALONE: [&str; 5] = ["mcp", "text", "plugin-sdk", "redact", "embed"];
 
 /// Crates that wait, perform I/O or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use super::offer::ServerOffer;
 use super::plans::{PlanSource, ToolPlan, ToolPlans};
-use crate::document::Shortlist;
 use crate::policy::ApprovalState;
 use crate::search::{Document, Segment, ToolText};
 use crate::tool::{Source, Tool};
+use text::document::Shortlist;
 
 pub struct Listing {
     /// In the server's order.

@@ -13,12 +13,12 @@ use crate::config::ToolRules;
 use crate::exposed::{self, Names};
 use crate::ledger::target::{FitTool, TargetMapping, UnfitTargetRule};
 use crate::method::SubjectItem;
-use crate::near;
 use crate::policy::{self, ApprovalState, Lock, Obstacle, ServerRules};
 use crate::search::Segment;
 use crate::tool::Tool;
 use crate::trust::ItemKind;
 use crate::upstream::UpstreamState;
+use text::near;
 
 /// Suggestions for an unknown name.
 pub(super) const NEAR_MAX: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::document::Location;
+use text::document::Location;
 
 /// A fault at one position of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use self::table::{Section, set};
 pub(super) use self::trusted::trusted;
 use super::source;
 use super::{Config, Faults, ParsedConfig, keys};
-use crate::document::{Location, Node, Syntax};
+use text::document::{Location, Node, Syntax};
 
 /// Parses JSON with comments and trailing commas into a checked configuration.
 pub fn parse(text: &str) -> Result<ParsedConfig, Faults> {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::keys::{Key, Kind, TOP, Table, When};
 use super::{Config, OAuth, ServerConfig, Transport, render};
-use crate::duration::spell;
+use text::duration::spell;
 
 const INTRODUCTION: &str = "\
 # Configuration

@@ -9,8 +9,8 @@ use super::{
     AnchorConfig, Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, SecretsKey,
     ServerConfig, ServerOrigin, Telemetry, TokenAuth, ToolRules, Transport, secret,
 };
-use crate::duration::spell;
 use crate::tool::ToolName;
+use text::duration::spell;
 
 /// Renders the whole configuration in the file's format.
 pub fn render(config: &Config) -> Value {

@@ -7,7 +7,7 @@ use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use crate::document::{Content, Mark, MemberKey, Scalar, ScalarKind, Tree};
+use text::document::{Content, Mark, MemberKey, Scalar, ScalarKind, Tree};
 
 /// A config of a thousand servers takes well under 1 MiB; anything larger is another kind of file.
 const SIZE_MAX_BYTES: usize = 4 * 1024 * 1024;

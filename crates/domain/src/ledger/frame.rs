@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::target::{RESOURCE_BYTES_MAX, SYSTEM_BYTES_MAX, Target};
-use receipt::json;
+use text::json;
 
 pub const VERSION: &str = "1";
 

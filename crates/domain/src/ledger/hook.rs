@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::frame::{Decision, FRAME_BYTES_MAX, IDENTITY_BYTES_MAX, TOOL_BYTES_MAX, VERSION};
 use super::target::{self, Target};
-use receipt::json::{self, Object};
 use redact::Redactor;
+use text::json::{self, Object};
 
 pub const CHANNEL: &str = "claude-code";
 const CAPTURE_METHOD: &str = "hook";

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::example;
 use super::validator::{BrokenRule, CHOICES_MAX, Violation, list, shorten};
-use crate::near;
 use crate::refusal::{self, Refusal};
 use redact::BUILTIN;
+use text::near;
 
 /// Faults reported at once, so that a hopeless call does not get a page of them.
 pub(super) const FAULTS_MAX: usize = 5;
@@ -129,8 +129,8 @@ fn harmless(path: &str, mut value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Object;
     use crate::schema::{Schema, SchemaVerdict};
+    use text::json::Object;
 
     fn refusal(schema: &Value, arguments: &Value) -> Refusal {
         let arguments = Object::parse(&arguments.to_string()).unwrap().unwrap();

@@ -4,7 +4,7 @@
 use super::index::Index;
 use super::query::{Query, Word};
 use super::splitter::Form;
-use crate::near;
+use text::near;
 
 /// Shorter words are prefixes of too many others by chance. In bytes: one Chinese character may
 /// begin pairs, see `has_kin`.

@@ -17,11 +17,11 @@ pub use names::KnownNames;
 use std::ops::Range;
 
 use super::fingerprint::UNSEEN;
-use super::visible::{hidden_characters, hidden_places, is_hidden, visible};
 use encoded::{decoded, is_sentence};
 use passage::{Passage, passages};
 use plain::Plain;
 use rules::{RULES, Rule, rules_in};
+use text::{hidden_characters, hidden_places, is_hidden, visible};
 
 /// The longest quotation, in characters of the text.
 const QUOTE_CHARS_MAX: usize = 100;

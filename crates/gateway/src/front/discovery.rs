@@ -18,10 +18,9 @@ mod servers;
 use std::sync::{Arc, OnceLock};
 
 use domain::exposed::{self, AddressForm};
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::{Class, ToolName};
-use domain::{Code, Refusal, near};
+use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
@@ -31,6 +30,8 @@ use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, Surface, TraceContext};
 use serde_json::json;
 use serde_json::value::RawValue;
+use text::json::Object;
+use text::near;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::discovery::prompts::ShownPrompts;

@@ -10,7 +10,6 @@ mod shown;
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use domain::json::{self, Object};
 use domain::method::Method;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
@@ -24,6 +23,7 @@ use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Peer, RequestContext, Service};
 use mcp::task;
 use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
+use text::json::{self, Object};
 
 use crate::front::passthrough::all::MergedState;
 use crate::front::passthrough::shown::{ListKind, ShownLists};

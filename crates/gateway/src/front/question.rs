@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use domain::json::{self, Object};
 use mcp::ErrorObject;
 use mcp::message::{Raw, to_raw};
 use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Ask, Peer, RequestError};
 use provider::{Call, CallContext, Declared};
 use serde_json::value::RawValue;
+use text::json::{self, Object};
 use tokio::time::Instant;
 
 use crate::Gateway;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
@@ -19,6 +18,7 @@ use provider::{
     TraceContext,
 };
 use serde_json::value::RawValue;
+use text::json::Object;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

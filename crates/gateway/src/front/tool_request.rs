@@ -1,7 +1,6 @@
 //! `tools/call`, or another request that passes to a server, split into its parts, each still the text
 //! the client sent.
 
-use domain::json;
 use domain::tool::FULL_NAME_BYTES_MAX;
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
@@ -9,6 +8,7 @@ use mcp::object::ObjectMembers;
 use mcp::peer::Trace;
 use provider::TraceContext;
 use serde_json::value::RawValue;
+use text::json;
 
 pub(super) struct ToolRequest {
     pub(super) name: String,

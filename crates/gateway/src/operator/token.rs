@@ -2,11 +2,12 @@
 
 use domain::caller::{Scope, TokenId};
 use domain::config::ServerOrigin;
-use domain::{Code, Refusal, config, near};
+use domain::{Code, Refusal, config};
 use jiff::{SignedDuration, Timestamp};
 use redact::Credential;
 use serde_json::json;
 use store::state::TokenRecord;
+use text::near;
 
 use crate::Gateway;
 use crate::auth::{digest, secret};

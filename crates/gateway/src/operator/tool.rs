@@ -6,9 +6,10 @@ use domain::catalog::Server;
 use domain::policy::LockStatus;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
-use domain::{Caller, Code, Refusal, near};
+use domain::{Caller, Code, Refusal};
 use serde_json::json;
 use store::state::{ApprovalResult, ItemVersion, ServerItem};
+use text::near;
 
 use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};

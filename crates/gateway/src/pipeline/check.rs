@@ -62,7 +62,7 @@ impl Checks {
 fn start(
     turn: OwnedSemaphorePermit,
     tool: Arc<Tool>,
-    arguments: domain::json::Object,
+    arguments: text::json::Object,
     done: oneshot::Sender<SchemaVerdict>,
 ) -> std::io::Result<()> {
     let work = move || {

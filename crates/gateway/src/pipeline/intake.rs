@@ -3,12 +3,12 @@
 
 use domain::Refusal;
 use domain::intent::{self, Declaration};
-use domain::json::{self, Object};
 use domain::refusal::ParameterRule;
 use domain::tool::{Class, ToolName};
 use mcp::object::ObjectMembers;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use text::json::{self, Object};
 
 /// `name`, `args` and the intent of a `call_tool_*` call.
 pub struct TwoKeyCall {

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fmt;
 
 use domain::config::Payloads;
-use domain::json::{self, Object};
 use mcp::task;
 use receipt::Hash;
 use receipt::canonical::{CANONICAL_BYTES_MAX, Digest};
@@ -13,6 +12,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use store::Payload;
+use text::json::{self, Object};
 
 use crate::GateSettings;
 use crate::limits::INLINE_BYTES_MAX;

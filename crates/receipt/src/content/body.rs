@@ -1,12 +1,13 @@
 //! The signed part of a receipt. It may be stored before it is signed; if the process dies in
 //! between, the next one signs the stored text.
 
+use crate::Hash;
 use crate::canonical::{self, write_text};
 use crate::content::parts::{Position, Receipt};
 use crate::content::write::{self, HEAD, TAIL};
 use crate::key::{SigningKey, to_multibase};
 use crate::proof::{PROOF_TYPE, PURPOSE};
-use crate::{Hash, json};
+use text::json;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {

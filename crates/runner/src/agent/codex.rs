@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use domain::json;
 use serde_json::{Value, json};
+use text::json;
 
 use crate::agent::error::AgentError;
 use crate::agent::launch::{ARGUMENT_BYTES_MAX, Launch, LaunchInput, LaunchMode, path_text, words};

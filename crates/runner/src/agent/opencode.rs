@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use domain::json;
 use serde_json::{Map, Value, json};
+use text::json;
 
 use crate::agent::error::AgentError;
 use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text, words};

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use domain::json;
 use serde_json::{Map, Value};
+use text::json;
 
 use crate::agent::error::AgentError;
 use crate::agent::program::Provider;

@@ -6,9 +6,9 @@ mod responses;
 
 use std::collections::BTreeMap;
 
-use domain::json;
 use mcp::sse;
 use serde_json::Value;
+use text::json;
 use workflow::ModelApi;
 
 /// One event, or a whole answer in one piece. Answers have some kB; the longest of any model have

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::json;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use mcp::client::{self, List};
@@ -15,6 +14,7 @@ use mcp::peer::{Ask, Peer, RequestContext, RequestError, Service};
 use mcp::{ErrorObject, lines};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use text::json;
 use tokio::io::DuplexStream;
 use workflow::ModelApi;
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Refusal;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::{Class, ToolName};
 use provider::{Call, CallContext, CallOutcome, Declared, ProviderError, Surface};
 use serde_json::Value;
+use text::json::Object;
 use workflow::{Status, StepOutcome};
 
 use crate::gate::StepGate;

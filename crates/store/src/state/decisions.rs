@@ -337,7 +337,7 @@ pub(crate) fn read(home: &Path) -> DecisionsFile {
     };
     let file: SignedFile<'_> = match serde_json::from_str(&text) {
         Ok(file) => file,
-        Err(error) => return DecisionsFile::Invalid(domain::json::explain(&error)),
+        Err(error) => return DecisionsFile::Invalid(text::json::explain(&error)),
     };
     let keys = keys::all_public(&home.join(KEYS));
     let (content, signature) = (file.decisions.get(), &file.signature);
@@ -346,7 +346,7 @@ pub(crate) fn read(home: &Path) -> DecisionsFile {
     }
     match serde_json::from_str(content) {
         Ok(decisions) => DecisionsFile::Valid(Box::new(decisions)),
-        Err(error) => DecisionsFile::Invalid(domain::json::explain(&error)),
+        Err(error) => DecisionsFile::Invalid(text::json::explain(&error)),
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::Visitor;
 use serde_json::value::RawValue;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub enum Token<'a> {
     /// `{` or `[`.
     Open(char),
     /// `}` or `]`.
@@ -22,13 +22,13 @@ pub(super) enum Token<'a> {
 }
 
 /// Returns `None` if the text is not JSON.
-pub(super) fn tokens(text: &str) -> Option<impl Iterator<Item = Token<'_>>> {
+pub fn tokens(text: &str) -> Option<impl Iterator<Item = Token<'_>>> {
     serde_json::from_str::<&RawValue>(text).ok()?;
     Some(Tokens { rest: text })
 }
 
 /// Decodes a string literal. Unpaired surrogates become U+FFFD, since a parser may be lenient.
-pub(super) fn decode(literal: &str) -> String {
+pub fn decode(literal: &str) -> String {
     struct Bytes;
 
     impl Visitor<'_> for Bytes {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use domain::document::{Content, Tree};
 use serde_json::{Map, Value};
+use text::document::{Content, Tree};
 
 use super::{limits, yaml};
 

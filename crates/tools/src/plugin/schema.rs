@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use domain::json;
 use mcp::message::{Raw, to_raw};
 use plugin_sdk::protocol::{InputSchema, OperationSchema};
 use serde_json::{Map, Value, json};
+use text::json;
 
 use super::connection::PluginOperations;
 use super::limits;
@@ -62,8 +62,8 @@ pub(super) fn tools(
     let names = names(plugin, operations)?;
     let mut asked = wanted.into_iter().chain(needed).flatten();
     if let Some(missing) = asked.find(|name| !names.contains(name.as_str())) {
-        let near = domain::near::names(missing, names.iter().copied(), NEAR_MAX);
-        let hint = domain::near::hint(&near);
+        let near = text::near::names(missing, names.iter().copied(), NEAR_MAX);
+        let hint = text::near::hint(&near);
         return Err(format!("plugin '{plugin}' has no operation '{missing}'{hint}"));
     }
     let is_wanted =

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use domain::document::yaml::{self, Features, Flaw, FlawKind, Rules};
-use domain::document::{Content, MemberKey, Tree};
+use text::document::yaml::{self, Features, Flaw, FlawKind, Rules};
+use text::document::{Content, MemberKey, Tree};
 
 use super::limits;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, ProviderError, Surface, ToolProvider};
 use serde_json::Value;
+use text::json::Object;
 use tools::builtin::{OffLimits, Permissions, Workspace};
 
 pub(crate) const ALL: Permissions = Permissions { write: true, shell: true, allow_outside: false };

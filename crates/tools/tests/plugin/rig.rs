@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use domain::Caller;
 use domain::config;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use mcp::child::StderrTail;
@@ -15,6 +14,7 @@ use provider::{
     Call, CallContext, Connector, Declared, ProviderConnection, ProviderError, Surface,
 };
 use serde_json::Value;
+use text::json::Object;
 use tools::plugin::{
     Findings, FoundPlugin, Places, Plugin, SecretSource, StartOptions, Variables, find,
 };

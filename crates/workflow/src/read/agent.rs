@@ -10,7 +10,7 @@ use super::super::{Template, table};
 use super::mapping::Mapping;
 use super::reader::Reader;
 use domain::code::Code;
-use domain::document::{Location, Node};
+use text::document::{Location, Node};
 
 const ARGS_MAX: usize = 1_000;
 

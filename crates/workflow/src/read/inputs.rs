@@ -7,7 +7,7 @@ use super::super::{InputType, Validation, WorkflowInput};
 use super::mapping::Mapping;
 use super::reader::Reader;
 use domain::code::Code;
-use domain::document::Node;
+use text::document::Node;
 
 /// More than anyone types on a command line.
 const INPUTS_MAX: usize = 256;

@@ -1,6 +1,6 @@
 //! A mapping of the file, whose members are looked up by name.
 
-use domain::document::{Location, Member, Node};
+use text::document::{Location, Member, Node};
 
 pub(super) struct Mapping<'a> {
     pub(super) location: Location,

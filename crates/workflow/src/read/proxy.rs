@@ -4,7 +4,7 @@ use super::super::plan::{PluginTools, Proxy};
 use super::mapping::Mapping;
 use super::reader::Reader;
 use domain::code::Code;
-use domain::document::{Location, Node};
+use text::document::{Location, Node};
 
 const KEYS: [&str; 4] = ["enable", "intercept_builtins", "plugin_tools", "mcp_servers"];
 

@@ -14,7 +14,7 @@ use super::STATES_MAX;
 use super::mapping::Mapping;
 use super::reader::Reader;
 use domain::code::Code;
-use domain::document::{Content, Member, Node};
+use text::document::{Content, Member, Node};
 
 const TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 60 * 60);

@@ -10,7 +10,7 @@ use super::super::{
 use super::report::Report;
 use super::table::Section;
 use super::{profile, section, server, top};
-use crate::document::{Content, Location, Member, Node, Syntax};
+use text::document::{Content, Location, Member, Node, Syntax};
 
 const UNTRUSTED: &str = "ignored: an untrusted file in the folder may only restrict; run \
                          `countersign config trust` to apply all of it";

@@ -7,8 +7,8 @@ use super::report::Report;
 use super::scalar::did_you_mean;
 use super::section::check_name;
 use super::table::{Section, entries};
-use crate::document::{Member, Node, shown};
 use crate::tool::{ToolName, WORKSPACE};
+use text::document::{Member, Node, shown};
 
 /// Returns the names that a profile can refer to: servers, plugins and the built-in tools.
 pub(super) fn known(config: &Config) -> BTreeSet<&str> {

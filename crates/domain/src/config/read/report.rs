@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::{ConfigFault, Faults, Note};
-use crate::document::{Location, Mark, Member, Mismatch, Shortlist};
+use text::document::{Location, Mark, Member, Mismatch, Shortlist};
 
 #[derive(Default)]
 pub(super) struct Report {

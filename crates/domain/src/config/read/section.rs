@@ -10,8 +10,8 @@ use super::super::{
 use super::report::Report;
 use super::table::{Section, entries, set};
 use super::{scalar, transport};
-use crate::document::{Content, Member, Node, ScalarKind};
 use redact::Redactor;
+use text::document::{Content, Member, Node, ScalarKind};
 
 const SHA256_HEX_CHARS: usize = 64;
 

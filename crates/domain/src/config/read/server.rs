@@ -12,8 +12,8 @@ use super::super::{
 use super::report::Report;
 use super::table::{Section, entries, give, set};
 use super::{oauth, scalar, targets, transport};
-use crate::document::{Content, Location, Node, shown};
 use crate::tool::WORKSPACE;
+use text::document::{Content, Location, Node, shown};
 
 /// Members that describe the connection to a server; an entry with one of them must be complete.
 const REACHING: [&str; 11] = [

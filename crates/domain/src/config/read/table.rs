@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::keys::{KeyTreatment, Kind, Table};
 use super::report::Report;
 use super::scalar;
-use crate::document::{Location, Member, Node};
+use text::document::{Location, Member, Node};
 
 /// An object of the file, with the members that its table knows.
 pub(super) struct Section<'a> {

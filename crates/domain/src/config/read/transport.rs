@@ -10,7 +10,7 @@ use super::super::{ConfigTemplate, Transport, secret};
 use super::report::Report;
 use super::scalar;
 use super::table::{Section, entries};
-use crate::document::{Member, Node};
+use text::document::{Member, Node};
 
 /// Variables that make a program load code; sometimes intended, never by accident.
 const RISKY_VARIABLES: &[&str] = &[

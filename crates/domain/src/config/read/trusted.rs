@@ -7,7 +7,7 @@ use super::super::{Config, Faults, ParsedConfig, ServerConfig, keys};
 use super::report::Report;
 use super::table::Section;
 use super::{profile, section, server, top};
-use crate::document::{Location, Node, Syntax};
+use text::document::{Location, Node, Syntax};
 
 pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<ParsedConfig, Faults> {
     let mut report = Report::default();

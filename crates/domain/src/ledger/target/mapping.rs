@@ -169,7 +169,7 @@ pub struct UnfitTargetRule {
 impl std::fmt::Display for UnfitTargetRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let UnfitTargetRule { tools, field, near } = self;
-        let near = crate::near::hint(near);
+        let near = text::near::hint(near);
         match field {
             Some(field) => write!(
                 f,
@@ -202,7 +202,7 @@ impl TargetMapping {
                 unfit.push(UnfitTargetRule {
                     tools: pattern.to_owned(),
                     field: None,
-                    near: owned(crate::near::names(pattern, names, NEAR_MAX)),
+                    near: owned(text::near::names(pattern, names, NEAR_MAX)),
                 });
                 continue;
             }
@@ -214,7 +214,7 @@ impl TargetMapping {
                     continue;
                 }
                 let field = Some(members.join("|"));
-                let near = owned(crate::near::names(first, known(), NEAR_MAX));
+                let near = owned(text::near::names(first, known(), NEAR_MAX));
                 let fault = UnfitTargetRule { tools: pattern.to_owned(), field, near };
                 if !unfit.contains(&fault) {
                     unfit.push(fault);

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
-use receipt::json::Object;
 use redact::Redactor;
+use text::json::Object;
 
 fn resource(arguments: &str) -> Option<String> {
     let arguments = Object::parse(arguments).unwrap().unwrap();

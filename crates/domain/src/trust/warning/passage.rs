@@ -1,6 +1,6 @@
 //! Every text in a definition that a model may read, with its place.
 
-use crate::trust::tokens::{Token, decode, tokens};
+use text::json::tokens::{Token, decode, tokens};
 
 /// Members that hold prose about the item; others hold values.
 const PROSE: [&str; 3] = ["description", "title", "instructions"];

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::fold::{is_accent, lookalike, plain_letter};
-use crate::trust::visible::is_hidden;
+use text::is_hidden;
 
 pub(super) struct Plain {
     pub(super) text: String,

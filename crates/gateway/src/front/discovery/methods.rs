@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use domain::exposed::{AddressForm, AddressLookup, qualified_address};
-use domain::json::{self, Object};
 use domain::method::Method;
 use domain::tool::{Class, ToolName};
 use domain::{Code, Refusal};
@@ -14,6 +13,7 @@ use mcp::object::{ObjectMembers, quote};
 use mcp::peer::RequestContext;
 use provider::{CallOutcome, Declared, ProviderError, Surface};
 use serde_json::json;
+use text::json::{self, Object};
 
 use super::{Discovery, prompts, resources};
 use crate::front::question::QuestionForm;

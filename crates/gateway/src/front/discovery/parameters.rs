@@ -4,10 +4,10 @@
 use std::ops::RangeInclusive;
 
 use domain::Refusal;
-use domain::json::{self, Object};
 use domain::refusal::ParameterRule;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use text::json::{self, Object};
 
 /// The largest whole number that a JSON number in exponent or decimal form holds exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;

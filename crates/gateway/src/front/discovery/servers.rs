@@ -8,11 +8,12 @@ use domain::caller::TokenSurface;
 use domain::catalog::{Catalog, Server};
 use domain::policy::{Lock, Obstacle};
 use domain::tool::Tool;
-use domain::{Caller, Code, Refusal, near};
+use domain::{Caller, Code, Refusal};
 use mcp::message::Raw;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use text::near;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::reply;

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Catalog;
 use domain::exposed::{self, AddressForm, AddressLookup, ExposedOffers, ListPosition, PromptName};
-use domain::json::Object;
 use domain::method::{Method, MethodRoute, MethodRule, Subject, SubjectItem};
 use domain::upstream::UpstreamState;
 use futures_util::future::join_all;
@@ -18,6 +17,7 @@ use mcp::task;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use text::json::Object;
 use tokio::sync::watch;
 
 use super::methods::RoutedRequest;

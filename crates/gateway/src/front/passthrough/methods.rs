@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use domain::Code;
-use domain::json::{self, Object};
 use domain::method::Method;
 use domain::tool::{Class, ToolName};
 use domain::trust::ItemKind;
@@ -14,6 +13,7 @@ use mcp::peer::{Peer, RequestContext};
 use mcp::task;
 use mcp::version::Version;
 use provider::{CallOutcome, Declared, ProviderError};
+use text::json::{self, Object};
 
 use super::shown::ListKind;
 use super::{Door, Passthrough, ServerScope};

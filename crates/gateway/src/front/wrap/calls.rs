@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use domain::Code;
-use domain::json::{self, Object};
 use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
@@ -19,6 +18,7 @@ use provider::{
     ToolProvider,
 };
 use serde_json::value::RawValue;
+use text::json::{self, Object};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 

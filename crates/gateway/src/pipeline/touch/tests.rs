@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use domain::Caller;
 use domain::caller::Servers;
-use domain::json::Object;
 use domain::method::Method;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
@@ -17,6 +16,7 @@ use mcp::message::{Raw, raw, to_raw};
 use provider::{CallContext, Gate, ProviderError, Reply, Surface, ToolProvider};
 use serde_json::{Value, json};
 use store::Store;
+use text::json::Object;
 
 use super::*;
 use crate::links::Links;

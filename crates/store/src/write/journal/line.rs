@@ -192,7 +192,7 @@ pub(super) fn read(line: &[u8]) -> Result<Line, String> {
 }
 
 fn parse(line: &[u8]) -> Result<Line, String> {
-    let explain = |error: serde_json::Error| domain::json::explain(&error);
+    let explain = |error: serde_json::Error| text::json::explain(&error);
     if let Ok(header) = serde_json::from_slice::<Header>(line) {
         return Ok(Line::Header(Box::new(header)));
     }

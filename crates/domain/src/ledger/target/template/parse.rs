@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::{Field, FieldPath, Filter, Form, Piece, TARGET_FILTERS, TargetTemplate};
-use crate::near;
+use text::near;
 
 /// Longer templates are mistakes; the longest in the built-in table has some 100 characters.
 const CHARS_MAX: usize = 500;
