@@ -2,11 +2,9 @@
 //! characters visible, with warnings.
 
 use domain::Catalog;
-use domain::trust::{
-    Fingerprint, ItemKind, KnownNames, ReviewChange, Warning, change_fingerprint, difference,
-    warnings,
-};
+use domain::trust::{Fingerprint, ItemKind, ReviewChange, change_fingerprint, difference};
 use store::state::{Definition, ServerItem};
+use suspect::{KnownNames, Warning, warnings};
 use text::visible;
 
 use crate::view::{DiffLine, ReviewItem, TextWarning};

@@ -7,16 +7,15 @@ use axum::Json;
 use axum::extract::State;
 use domain::catalog::{Catalog, Hit, Server, ToolFilter};
 use domain::policy::{Addressee, Lock};
-use domain::search::{MatchedWord, SearchQuery};
 use domain::tool::{Tool, ToolName};
 use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal};
 use gateway::front::discovery;
+use search::{MatchedWord, SearchQuery};
 use serde::Deserialize;
 use serde_json::json;
 use store::state::ServerItem;
-use text::near;
-use text::visible;
+use text::{near, visible};
 use utoipa::IntoParams;
 
 use crate::Admin;

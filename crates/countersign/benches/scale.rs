@@ -139,8 +139,8 @@ fn queries() -> Vec<String> {
         query: String,
     }
     let all: Vec<String> = [
-        include_str!("../../domain/testdata/retrieval/dev-bfcl.json"),
-        include_str!("../../domain/testdata/retrieval/dev-metatool.json"),
+        include_str!("../../search/testdata/retrieval/dev-bfcl.json"),
+        include_str!("../../search/testdata/retrieval/dev-metatool.json"),
     ]
     .into_iter()
     .map(|text| serde_json::from_str::<Queries>(text).expect("the set is in the repository"))

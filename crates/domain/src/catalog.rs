@@ -13,8 +13,8 @@ use std::sync::{Arc, OnceLock};
 use crate::caller::{Caller, TokenSurface};
 use crate::exposed::{ExposedOffers, ExposedTools};
 use crate::policy::{Lock, Obstacle, ServerRules};
-use crate::search::{Match, MatchedWord, SearchQuery};
 use crate::tool::{Tool, ToolName};
+use search::{Match, MatchedWord, SearchQuery};
 use text::near;
 
 use indexes::Indexes;

@@ -15,7 +15,6 @@ pub mod method;
 pub mod policy;
 pub mod refusal;
 pub mod schema;
-pub mod search;
 pub mod signature;
 pub mod tool;
 pub mod trust;

@@ -6,13 +6,11 @@ mod fingerprint;
 mod identity;
 mod review;
 mod server_text;
-mod warning;
 
 pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference, line_difference};
-pub use fingerprint::{Fingerprint, UNSEEN};
+pub use fingerprint::Fingerprint;
 pub use identity::{ServerChange, identity, reviewed};
 pub use review::{
     AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, ReviewState, review_state,
 };
 pub use server_text::ServerText;
-pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

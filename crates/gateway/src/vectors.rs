@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::catalog::Listing;
-use domain::search::SearchQuery;
 use embed::{SearchModel, VERSION, Vector};
 use mcp::task;
+use search::SearchQuery;
 use store::{VectorFile, VectorKey};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;

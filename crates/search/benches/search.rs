@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use domain::search::{Document, Index, Segment};
+use search::{Document, Index, Segment};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

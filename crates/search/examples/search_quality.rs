@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use domain::search::{Document, Index, Segment};
+use search::{Document, Index, Segment};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -260,7 +260,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::search::word::Room;
+    use crate::word::Room;
 
     fn marked(word: Word<'_>, form: Form) -> String {
         let mark = if form == Form::Joined { "=" } else { "" };

@@ -283,16 +283,16 @@ fn recall(text: &str) -> (f64, f64) {
 
 #[test]
 fn recall_stays_above_its_floor() {
-    let (at_1, at_5) = recall(include_str!("../../testdata/retrieval/dev-bfcl.json"));
+    let (at_1, at_5) = recall(include_str!("../testdata/retrieval/dev-bfcl.json"));
     assert!(at_1 >= 0.775 && at_5 >= 0.945, "dev-bfcl: {at_1:.4} {at_5:.4}");
-    let (at_1, at_5) = recall(include_str!("../../testdata/retrieval/dev-metatool.json"));
+    let (at_1, at_5) = recall(include_str!("../testdata/retrieval/dev-metatool.json"));
     assert!(at_1 >= 0.54 && at_5 >= 0.725, "dev-metatool: {at_1:.4} {at_5:.4}");
 }
 
 /// A sample of what the long test measures on whole sets, through the gate.
 #[test]
 fn meaning_finds_what_words_do_not() {
-    let text = include_str!("../../testdata/retrieval/dev-metatool.json");
+    let text = include_str!("../testdata/retrieval/dev-metatool.json");
     let set: DataSet = serde_json::from_str(text).expect("the data set is in the repository");
     let documents: Vec<_> = set
         .tools

@@ -107,7 +107,7 @@ fn spaced(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Document;
+    use crate::Document;
 
     #[test]
     fn a_tool_reads_like_a_sentence() {

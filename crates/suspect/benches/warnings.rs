@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use domain::trust::{KnownNames, warnings};
 use serde_json::{Value, json};
+use suspect::{KnownNames, warnings};
 
 const TOOLS: usize = 10_000;
 const DESCRIPTION_BYTES: usize = 2_000;

@@ -16,12 +16,14 @@ pub use names::KnownNames;
 
 use std::ops::Range;
 
-use super::fingerprint::UNSEEN;
 use encoded::{decoded, is_sentence};
 use passage::{Passage, passages};
 use plain::Plain;
 use rules::{RULES, Rule, rules_in};
 use text::{hidden_characters, hidden_places, is_hidden, visible};
+
+/// Members of an item that models never see; servers change them without changing the item.
+pub const UNSEEN: [&str; 2] = ["_meta", "icons"];
 
 /// The longest quotation, in characters of the text.
 const QUOTE_CHARS_MAX: usize = 100;

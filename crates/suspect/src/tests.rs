@@ -120,9 +120,9 @@ fn a_warning_names_the_place_and_quotes_it() {
 #[test]
 fn few_tools_in_use_are_warned_of() {
     let sets = [
-        include_str!("../../../testdata/retrieval/scale-livemcptool.json"),
-        include_str!("../../../testdata/retrieval/dev-bfcl.json"),
-        include_str!("../../../testdata/retrieval/dev-metatool.json"),
+        include_str!("../../search/testdata/retrieval/scale-livemcptool.json"),
+        include_str!("../../search/testdata/retrieval/dev-bfcl.json"),
+        include_str!("../../search/testdata/retrieval/dev-metatool.json"),
     ];
     let mut tools: Vec<(String, String, String)> = Vec::new();
     for set in sets {
@@ -195,7 +195,7 @@ impl Figures {
 /// part `train` only.
 #[test]
 fn poisoned_definitions_are_noticed_and_harmless_ones_are_not() {
-    let set = include_str!("../../../testdata/poisoning.json");
+    let set = include_str!("../testdata/poisoning.json");
     let rows: Vec<Value> = serde_json::from_str(set).unwrap();
     let known = KnownNames::default();
     let mut parts: BTreeMap<(&str, &str), Figures> = BTreeMap::new();

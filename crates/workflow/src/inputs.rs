@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::WorkflowFault;
 use domain::choice;
 use domain::code::Code;
-use text::document::{self, Location, Mark};
-use text::near;
+use text::{
+    document::{self, Location, Mark},
+    near,
+};
 
 choice! {
     InputType {

@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Catalog;
-use domain::trust::KnownNames;
 use mcp::task;
 use store::state::ServerItem;
+use suspect::KnownNames;
 
 use crate::review::{Review, known_names};
 

@@ -9,13 +9,14 @@ use domain::ledger::contention;
 use domain::ledger::target::Access;
 use domain::policy::Lock;
 use domain::tool::Class;
-use domain::trust::{ItemKind, ReviewChange, ServerChange, WarningKind};
+use domain::trust::{ItemKind, ReviewChange, ServerChange};
 use gateway::operator::LoginProgress;
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::read::Period;
 use store::run::{RunStatus, StepStatus};
 use store::{RecordKind, RecordStatus};
+use suspect::WarningKind;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, SchemaType, Type};
 use utoipa::openapi::{
     KnownFormat, Object, ObjectBuilder, OneOfBuilder, RefOr, Schema, SchemaFormat,

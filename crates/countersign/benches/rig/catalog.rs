@@ -28,9 +28,9 @@ impl Set {
     pub(crate) fn tools(self, count: usize) -> Vec<Raw> {
         let text = match self {
             Set::Scale => {
-                include_str!("../../../domain/testdata/retrieval/scale-livemcptool.json")
+                include_str!("../../../search/testdata/retrieval/scale-livemcptool.json")
             }
-            Set::Bfcl => include_str!("../../../domain/testdata/retrieval/dev-bfcl.json"),
+            Set::Bfcl => include_str!("../../../search/testdata/retrieval/dev-bfcl.json"),
         };
         let set: Tools = serde_json::from_str(text).expect("the set is in the repository");
         let numbered = set.tools.iter().cycle().take(count).enumerate();

@@ -7,8 +7,10 @@ use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
 use domain::tool::Class;
 use serde_json::Value;
-use text::json::{self, Object};
-use text::visible;
+use text::{
+    json::{self, Object},
+    visible,
+};
 
 use super::tools;
 use crate::cli::{Call, CallArgs, Format, Locations};

@@ -148,7 +148,7 @@ async fn long_recall_through_the_gate_stays_above_its_floor() {
     if !testkit::run::is_long_or_skipped() {
         return;
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../domain/testdata/retrieval");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../search/testdata/retrieval");
     let mut sets = vec![
         (here.join("dev-bfcl.json"), 0.81, 0.97),
         (here.join("dev-metatool.json"), 0.64, 0.82),

@@ -14,14 +14,16 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("mcp", &[]),
     ("text", &[]),
     ("receipt", &["text"]),
     ("embed", &[]),
     ("plugin-sdk", &[]),
     ("redact", &[]),
-    ("domain", &["receipt", "redact", "embed"]),
+    ("search", &["text", "embed"]),
+    ("suspect", &["text"]),
+    ("domain", &["text", "receipt", "redact", "embed", "search", "suspect"]),
     ("workflow", &["domain"]),
     ("provider", &["mcp", "domain"]),
     ("store", &["domain", "receipt", "redact"]),
@@ -40,7 +42,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 6] = ["text", "receipt", "redact", "embed", "domain", "workflow"];
+const PURE: [&str; 8] = ["text", "receipt", "redact", "embed", "search", "suspect", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
 const ALONE: [&str; 5] = ["mcp", "text", "plugin-sdk", "redact", "embed"];

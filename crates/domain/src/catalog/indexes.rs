@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::recent::Recent;
 use super::server::{NOTHING, Server};
-use crate::search::{Index, Segment};
+use search::{Index, Segment};
 
 #[derive(Default)]
 pub(super) struct Indexes {

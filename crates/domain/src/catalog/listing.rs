@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::offer::ServerOffer;
 use super::plans::{PlanSource, ToolPlan, ToolPlans};
 use crate::policy::ApprovalState;
-use crate::search::{Document, Segment, ToolText};
 use crate::tool::{Source, Tool};
+use search::{Document, Segment, ToolText};
 use text::document::Shortlist;
 
 pub struct Listing {

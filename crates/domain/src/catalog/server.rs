@@ -14,10 +14,10 @@ use crate::exposed::{self, Names};
 use crate::ledger::target::{FitTool, TargetMapping, UnfitTargetRule};
 use crate::method::SubjectItem;
 use crate::policy::{self, ApprovalState, Lock, Obstacle, ServerRules};
-use crate::search::Segment;
 use crate::tool::Tool;
 use crate::trust::ItemKind;
 use crate::upstream::UpstreamState;
+use search::Segment;
 use text::near;
 
 /// Suggestions for an unknown name.

@@ -8,9 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use receipt::{Hash, canonical};
-
-/// Members of an item that models never see; servers change them without changing the item.
-pub const UNSEEN: [&str; 2] = ["_meta", "icons"];
+use suspect::UNSEEN;
 
 /// Prefix of text without a canonical form. A canonical form begins with `{`, so no text can be
 /// crafted to hash like one.

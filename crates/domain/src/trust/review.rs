@@ -1,9 +1,10 @@
 //! Compares an item that a server lists now with its approved version: unchanged, accepted
 //! automatically, or pending review.
 
-use super::fingerprint::{Fingerprint, RawMembers, UNSEEN, without};
+use super::fingerprint::{Fingerprint, RawMembers, without};
 use crate::config::AutoApprove;
 use crate::tool::{Class, Hints};
+use suspect::UNSEEN;
 
 /// The kinds of items that are approved one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use domain::catalog::Listing;
-use domain::trust::{KnownNames, warnings};
+use suspect::{KnownNames, warnings};
 
 use super::{ItemUpdate, ReviewResult, Reviewer};
 use crate::limits::{LIST_LINES_MAX, LIST_LINES_WINDOW};

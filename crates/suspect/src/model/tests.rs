@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use super::*;
 
-const SET: &str = include_str!("../../../../testdata/poisoning.json");
+const SET: &str = include_str!("../../testdata/poisoning.json");
 
 /// Definitions in real use, all harmless.
 const REAL: [&str; 3] = [
-    include_str!("../../../../testdata/retrieval/scale-livemcptool.json"),
-    include_str!("../../../../testdata/retrieval/dev-bfcl.json"),
-    include_str!("../../../../testdata/retrieval/dev-metatool.json"),
+    include_str!("../../../search/testdata/retrieval/scale-livemcptool.json"),
+    include_str!("../../../search/testdata/retrieval/dev-bfcl.json"),
+    include_str!("../../../search/testdata/retrieval/dev-metatool.json"),
 ];
 
 /// A prime, so that steps of it visit each of fewer rows once, in a mixed order.

@@ -5,12 +5,12 @@ use domain::caller::TokenSurface;
 use domain::catalog::Catalog;
 use domain::policy::{self, Addressee, Obstacle};
 use domain::tool::ToolName;
-use domain::trust::UNSEEN;
 use domain::{Caller, Code, Refusal};
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use suspect::UNSEEN;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::discovery::with_way_to_names;

@@ -2,9 +2,9 @@
 
 use domain::catalog::{Catalog, LockedHit, Server, ToolFilter};
 use domain::policy::Obstacle;
-use domain::search::SearchQuery;
 use domain::upstream::UpstreamState;
 use domain::{Caller, signature};
+use search::SearchQuery;
 
 /// Servers that a notice names; the others are counted.
 const SERVERS_NAMED_MAX: usize = 5;

@@ -4,13 +4,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::trust::UNSEEN;
 use domain::{Caller, Catalog};
 use mcp::message::{Raw, raw};
 use mcp::object::ObjectMembers;
 use mcp::peer::Peer;
 use mcp::task;
 use serde_json::value::RawValue;
+use suspect::UNSEEN;
 
 use crate::front::session::Session;
 

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
 use domain::policy::{Addressee, Obstacle};
-use domain::search::SearchQuery;
 use domain::tool::Tool;
 use domain::{Caller, Refusal, signature};
 use embed::Vector;
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
+use search::SearchQuery;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::fit::{Entry, Fit, Fitted};
