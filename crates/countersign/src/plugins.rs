@@ -15,11 +15,11 @@ use mcp::child::StderrTail;
 use provider::{Connector, ProviderConnection};
 use store::StoreError;
 use store::state::OperatorState;
-use store::vault::{Space, Vault};
 use tools::plugin::{
     self, Findings, FoundPlugin, Places, Plugin, PluginOperations, SecretSource, StartOptions,
     Variables,
 };
+use vault::{Space, Vault};
 
 use crate::folders;
 

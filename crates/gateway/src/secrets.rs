@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::config::{ConfigTemplate, MissingValue};
 use domain::upstream::UpstreamFailure;
 use redact::KnownSecrets;
-use store::vault::{Secret, Space, Vault};
 use tokio::sync::oneshot;
+use vault::{Secret, Space, Vault};
 
 /// The placeholder for a secret whose value does not matter.
 const ASSUMED: &str = "secret";

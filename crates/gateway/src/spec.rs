@@ -20,7 +20,7 @@ use provider::Connector;
 use serde_json::Value;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
-use store::vault::Vault;
+use vault::Vault;
 
 use crate::program::ProgramFile;
 use crate::secrets::SecretValues;

@@ -19,7 +19,7 @@ use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 use crate::write::journal;
 
 /// The folder of the keys in the home.
-pub(crate) const KEYS: &str = "keys";
+pub(crate) const KEYS: &str = vault::KEYS_FOLDER;
 
 /// The state of the database file, judged by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ pub mod repair;
 pub mod state;
 pub mod survey;
 mod upkeep;
-pub mod vault;
 mod vectors;
 mod write;
 
@@ -58,7 +57,6 @@ use crate::upkeep::clock;
 use crate::upkeep::retention::Retention;
 use crate::upkeep::rules::RetentionRules;
 use crate::upkeep::shares::RecordShares;
-use crate::vault::Vault;
 use crate::write::adoption::Adoption;
 use crate::write::anchor::Anchor;
 use crate::write::health::Health;
@@ -69,6 +67,7 @@ use crate::write::recovery;
 use crate::write::schedule::Schedule;
 use crate::write::signer::Signer;
 use crate::write::writer::{self, Writer};
+use vault::Vault;
 
 /// A handle to the ledger; clones share the same ledger.
 #[derive(Clone)]

@@ -20,7 +20,6 @@ use crate::error::StoreError;
 use crate::keys::{self, Keys};
 use crate::state::{decisions, keeping};
 use crate::survey;
-use crate::vault::{Space, Vault};
 use crate::write::adoption::Adoption;
 use crate::write::chain::OpenChain;
 use crate::write::checkpoint_file::CHECKPOINT_FILE;
@@ -28,6 +27,7 @@ use crate::write::filing::{Consequence, Filer};
 use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
 use crate::write::{compose, repair};
+use vault::{Space, Vault};
 
 /// The files of a home that hold a token: the admin key, and the default token of agents.
 const TOKEN_FILES: [&str; 2] = ["api-key", "agent-token"];

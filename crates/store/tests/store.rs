@@ -18,5 +18,4 @@ mod store {
     mod state;
     mod support;
     mod touches;
-    mod vault;
 }

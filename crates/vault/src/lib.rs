@@ -27,11 +27,13 @@ pub use key::KeyHolder;
 pub use lock::NameLock;
 pub use secret::Secret;
 
-use crate::doubts::KEYS;
 use file::{VaultEntry, VaultFile, VaultFolder};
 use key::{KeyName, KeyPlaces, LoadedKey};
 use lock::FolderLock;
 use seal::Key;
+
+/// The folder of the home with its private keys, those of the ledger too.
+pub const KEYS_FOLDER: &str = "keys";
 
 /// The folder of the vault in the home.
 pub const VAULT_FOLDER: &str = "secrets";
@@ -86,7 +88,7 @@ impl Vault {
     /// Returns the vault of a home. Opens nothing: files, the keychain and the command are used when
     /// a secret is needed.
     pub fn of_home(home: &Path) -> Vault {
-        Vault::with_keys(home, KeyPlaces::new(&home.join(KEYS)))
+        Vault::with_keys(home, KeyPlaces::new(&home.join(KEYS_FOLDER)))
     }
 
     fn with_keys(home: &Path, keys: KeyPlaces) -> Vault {

@@ -85,7 +85,7 @@ impl Rig {
     fn vault(&self) -> Vault {
         let home = self.home.path();
         let places = KeyPlaces {
-            dir: home.join(KEYS),
+            dir: home.join(KEYS_FOLDER),
             keychain: self.keychain.clone(),
             programs: self.programs.clone(),
             prefers_keychain: self.prefers_keychain,
@@ -113,7 +113,7 @@ impl Rig {
     }
 
     fn key_files(&self) -> Vec<PathBuf> {
-        let files = fs::read_dir(self.home.path().join(KEYS)).into_iter().flatten();
+        let files = fs::read_dir(self.home.path().join(KEYS_FOLDER)).into_iter().flatten();
         files.map(|file| file.unwrap().path()).collect()
     }
 

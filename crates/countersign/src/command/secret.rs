@@ -9,7 +9,7 @@ use jiff::Zoned;
 use serde::Serialize;
 use serde_json::Value;
 use store::state::OperatorState;
-use store::vault::{KeyHolder, SecretName, Space, Vault, VaultError};
+use vault::{KeyHolder, SecretName, Space, Vault, VaultError};
 
 use crate::cli::{Format, Locations, Secret};
 use crate::exit::Failure;

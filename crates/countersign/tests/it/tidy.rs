@@ -42,7 +42,8 @@ const LAYERS: [(&str, &[&str]); 18] = [
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 8] = ["text", "receipt", "redact", "embed", "search", "suspect", "domain", "workflow"];
+const PURE: [&str; 8] =
+    ["text", "receipt", "redact", "embed", "search", "suspect", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
 const ALONE: [&str; 5] = ["mcp", "text", "plugin-sdk", "redact", "embed"];

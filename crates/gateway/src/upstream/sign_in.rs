@@ -539,7 +539,7 @@ pub(crate) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
 #[cfg(test)]
 mod tests {
     use redact::KnownSecrets;
-    use store::vault::Vault;
+    use vault::Vault;
 
     use super::*;
 

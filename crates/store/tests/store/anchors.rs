@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use store::anchored::{self, AnchorCheck};
 use store::state::TokenRecord;
 use store::survey::Survey;
-use store::vault::{Secret, Space, Vault};
 use store::{FILE, Store, StoreError};
+use vault::{Secret, Space, Vault};
 
 use super::support::{Home, call, rules};
 

@@ -22,11 +22,11 @@ const NOT_FOUND: i32 = -25300;
 /// `errSecInteractionNotAllowed` of the system.
 const NO_INTERACTION: i32 = -25308;
 
-pub(in crate::vault) struct LoginKeychain;
+pub(crate) struct LoginKeychain;
 
 impl LoginKeychain {
     /// Returns the keychain, which needs no program.
-    pub(in crate::vault) fn new(_: &Programs) -> LoginKeychain {
+    pub(crate) fn new(_: &Programs) -> LoginKeychain {
         LoginKeychain
     }
 }

@@ -9,10 +9,10 @@ use super::{Keychain, NOTHING};
 const MISSING: &str = "'secret-tool' is not installed; install the package 'libsecret-tools' (Debian, \
                        Ubuntu) or 'libsecret' (Fedora, Arch)";
 
-pub(in crate::vault) struct SecretTool(Programs);
+pub(crate) struct SecretTool(Programs);
 
 impl SecretTool {
-    pub(in crate::vault) fn new(programs: &Programs) -> SecretTool {
+    pub(crate) fn new(programs: &Programs) -> SecretTool {
         SecretTool(programs.clone())
     }
 

@@ -144,7 +144,7 @@ fn the_key_of_a_command_is_moved_into_a_file_once_it_is_written_there() {
     }
     let error = rig.get("a").unwrap_err().to_string();
     let path = error.split('\'').nth(1).unwrap();
-    let _ = fs::create_dir(rig.home.path().join(KEYS));
+    let _ = fs::create_dir(rig.home.path().join(KEYS_FOLDER));
     fs::write(path, OTHER_KEY).unwrap();
     fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
     let error = set_fails(&rig.vault()).to_string();

@@ -44,7 +44,8 @@ fn with_path(rig: &Rig, path: OsString, wait: Duration) -> Vault {
     let home = rig.home.path();
     let programs = Programs::with(path, wait);
     let keychain = Arc::new(SystemKeychain::new(&programs));
-    let places = KeyPlaces { dir: home.join(KEYS), keychain, programs, prefers_keychain: false };
+    let places =
+        KeyPlaces { dir: home.join(KEYS_FOLDER), keychain, programs, prefers_keychain: false };
     let vault = Vault::with_keys(home, places);
     vault.choose_key(SecretsKey::Keychain);
     vault

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use store::vault::{Secret, Space, Vault, VaultError};
+use vault::{Secret, Space, Vault, VaultError};
 
 use super::change::{FileChange, StoredSecret, unreadable};
 use super::client::{ENTRY, Syntax};

@@ -13,7 +13,7 @@ use runner::openai::ModelSettings;
 use runner::step;
 use store::StoreError;
 use store::state::OperatorState;
-use store::vault::Vault;
+use vault::Vault;
 use workflow::{
     self, AgentSupport, Inventory, KnownOperation, KnownPlugin, Provider, Reading,
     ServerAvailability, StateKind, StepFaults, Workflow,

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Read, Stdin, Write};
 
 use mcp::task;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
-use store::vault::{SECRET_BYTES_MAX, Secret};
 use tokio::signal::unix::{SignalKind, signal};
+use vault::{SECRET_BYTES_MAX, Secret};
 
 use crate::exit::Failure;
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mcp::authorization::{ClientAuth, ClientIdentity, IssuedTokens, SecretText};
 use redact::KnownSecrets;
 use serde::{Deserialize, Serialize};
-use store::vault::{NameLock, Secret, Space, Vault};
+use vault::{NameLock, Secret, Space, Vault};
 
 use crate::secrets::on_own_thread;
 

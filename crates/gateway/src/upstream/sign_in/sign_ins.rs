@@ -9,7 +9,7 @@ use domain::Caller;
 use domain::caller::TokenId;
 use domain::config::LoginScope;
 use jiff::Timestamp;
-use store::vault::{Space, Vault, VaultError};
+use vault::{Space, Vault, VaultError};
 
 use super::holder::{is_of_server, is_of_token};
 use super::{GrantHolder, LoginNeed, SignIn, SignInServer};

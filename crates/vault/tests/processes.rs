@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use domain::config::SecretsKey;
-use store::vault::{Secret, Space, Vault};
+use vault::{Secret, Space, Vault};
 
 /// The variables that give a child the home it writes to, and its name.
 const CHILD_HOME: &str = "COUNTERSIGN_TEST_VAULT_HOME";
@@ -48,7 +48,7 @@ fn count(vault: &Vault, name: &str) -> Option<u64> {
 
 fn spawn(home: &Path, name: &str) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::vault::child_that_counts", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "child_that_counts", "--nocapture", "--test-threads=1"])
         .env(CHILD_HOME, home)
         .env(CHILD_NAME, name)
         .stdout(Stdio::piped())
@@ -139,7 +139,7 @@ fn child_that_holds_a_lock() {
 
 fn spawn_holder(home: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::vault::child_that_holds_a_lock", "--nocapture"])
+        .args(["--exact", "child_that_holds_a_lock", "--nocapture"])
         .env(CHILD_HOME, home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
