@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use domain::ledger::contention::{ContainerMeetings, ContentionKind, Edge, EdgeId, StoryTouch};
 use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 use store::read::contention::{ContentionFilter, WINDOW};
 use store::read::{CoverageFilter, Reader, Record, RecordedTouch};
+use touch::contention::{ContainerMeetings, ContentionKind, Edge, EdgeId, StoryTouch};
 use utoipa::IntoParams;
 
 use crate::Admin;

@@ -13,11 +13,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use domain::ledger::frame::EventFrame;
 use gateway::events::{Events, SpoolNote};
 use mcp::task;
 use store::Store;
 use tokio_util::sync::CancellationToken;
+use touch::frame::EventFrame;
 use uuid::Uuid;
 
 use crate::home::Home;

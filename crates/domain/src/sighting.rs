@@ -7,8 +7,8 @@
 //! the same tool at the same time, has them all. If two agents use one id at the gate, it joins
 //! nothing. And what a program does with its own tools cannot have passed the gate.
 
-use super::target::Access;
 use crate::exposed::{exposed_name, hashed_name};
+use touch::targets::Access;
 
 /// The longest time between the end of a call at the gate and the hook that reports it. The program
 /// starts the hook at once.

@@ -11,6 +11,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+pub use touch::{Class, Hints};
+
 use crate::refusal::Refusal;
 use crate::schema::{Outline, Schema};
 
@@ -32,49 +34,6 @@ pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 
 /// The deepest nesting of a definition; clients' parsers stop at 100 and more.
 pub const DEFINITION_LEVELS_MAX: usize = 64;
-
-/// The effect of a call on the world, from least to most severe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    Read,
-    Write,
-    Destructive,
-}
-
-impl Class {
-    pub const ALL: [Class; 3] = [Class::Read, Class::Write, Class::Destructive];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Class::Read => "read",
-            Class::Write => "write",
-            Class::Destructive => "destructive",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.as_str() == text)
-    }
-
-    /// Returns the gate's tool through which an agent declares this class.
-    pub fn variant(self) -> &'static str {
-        match self {
-            Class::Read => "call_tool_read",
-            Class::Write => "call_tool_write",
-            Class::Destructive => "call_tool_destructive",
-        }
-    }
-
-    pub fn from_variant(name: &str) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.variant() == name)
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// The server of the built-in tools.
 pub const WORKSPACE: &str = "workspace";
@@ -131,30 +90,6 @@ impl fmt::Display for Source {
             Source::Plugin(name) => write!(f, "plugin:{name}"),
             Source::Mcp(server) => write!(f, "mcp:{server}"),
         }
-    }
-}
-
-/// A tool's own annotations. A hint that is not a boolean counts as absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    pub read_only: Option<bool>,
-    pub destructive: Option<bool>,
-    pub open_world: Option<bool>,
-}
-
-impl Hints {
-    /// Returns the class; a tool with both hints true is destructive.
-    pub fn class(self) -> Class {
-        match (self.destructive, self.read_only) {
-            (Some(true), _) => Class::Destructive,
-            (_, Some(true)) => Class::Read,
-            _ => Class::Write,
-        }
-    }
-
-    /// Reports whether the server gave neither hint.
-    pub fn unverified(self) -> bool {
-        self.read_only.is_none() && self.destructive.is_none()
     }
 }
 

@@ -9,8 +9,8 @@ mod touch;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::ledger::frame::{EventFrame, FRAME_BYTES_MAX, FrameFault};
-use domain::ledger::lineage::NameOwners;
+use ::touch::frame::{EventFrame, FRAME_BYTES_MAX, FrameFault};
+use ::touch::lineage::NameOwners;
 use futures_util::FutureExt;
 use mcp::task;
 use store::{Entry, StoreError};

@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::ledger::target::{FILESYSTEM, Target, Touches};
 use tokio::sync::oneshot;
+use touch::targets::{FILESYSTEM, Target, Touches};
 
 use crate::limits::{
     LINK_THREAD_IDLE, LINK_THREADS_MAX, LINK_TIME_MAX, LINKS_MAX, LINKS_WAITING_MAX,
@@ -265,7 +265,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 
-    use domain::ledger::target::{Access, TargetBasis, Touched};
+    use touch::targets::{Access, TargetBasis, Touched};
 
     use super::*;
 

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::{ListedItem, ListedResource, Listing, PlanSource, ServerOffer};
 use domain::config::AutoApprove;
-use domain::ledger::target::TargetMapping;
 use domain::policy::ApprovalState;
 use domain::tool::{DEFINITION_BYTES_MAX, DefinitionExcess, Source, Tool};
 use domain::trust::{
@@ -25,6 +24,7 @@ use mcp::task;
 use serde_json::value::RawValue;
 use store::state::{Definition, ItemChange, ServerItem};
 use store::{Store, StoreError};
+use touch::targets::TargetMapping;
 
 use crate::catalogs::Publisher;
 use crate::limits::GONE_ITEMS_MAX;

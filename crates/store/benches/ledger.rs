@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use domain::ledger::target::{Access, Target, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -23,6 +22,7 @@ use store::{
     CallEnd, CallStart, Entry, FILE, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
     Store,
 };
+use touch::targets::{Access, Target, Touches};
 
 const CALLS: usize = 12_000;
 

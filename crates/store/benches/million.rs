@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use domain::ledger::contention::{ContainerMeetings, ContentionKind};
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use store::read::contention::ContentionFilter;
 use store::read::{Page, Period, Reader, RecordDetail, RecordFilter};
 use store::{FILE, RecordStatus, Store};
+use touch::contention::{ContainerMeetings, ContentionKind};
 
 const RECORDS: i64 = 1_000_000;
 const AGENTS: i64 = 20;

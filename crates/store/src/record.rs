@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ledger::target::Touches;
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
 use receipt::canonical::Digest;
 use serde::{Deserialize, Serialize};
+use touch::targets::Touches;
 
 /// A constant word, or one that was read back.
 pub type Word = Cow<'static, str>;
@@ -285,7 +285,7 @@ impl CallEnd {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use domain::ledger::target::{Access, Target, TargetBasis, Touched};
+    use touch::targets::{Access, Target, TargetBasis, Touched};
 
     use super::*;
 

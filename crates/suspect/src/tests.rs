@@ -221,7 +221,7 @@ fn poisoned_definitions_are_noticed_and_harmless_ones_are_not() {
 
 #[test]
 fn the_warnings_are_documented() {
-    const START: &str = "<!-- warnings: made from crates/domain/src/trust/warning -->\n";
+    const START: &str = "<!-- warnings: made from crates/suspect -->\n";
     const END: &str = "<!-- end of warnings -->\n";
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trust.md");
     let document = std::fs::read_to_string(path).expect("docs/trust.md is there");

@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use domain::ledger::contention::{AgentNumber, ContainerMeetings, Contention, Question, Touch};
-use domain::ledger::target::Access;
+use touch::contention::{AgentNumber, ContainerMeetings, Contention, Question, Touch};
+use touch::targets::Access;
 
 const HOUR_US: i64 = 3_600_000_000;
 

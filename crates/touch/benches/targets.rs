@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use domain::ledger::target::{CallPlace, TargetPlan, ToolShape};
 use serde_json::{Map, Value, json};
+use touch::targets::{CallPlace, TargetPlan, ToolShape};
 
 const PLACE: CallPlace<'_> =
     CallPlace { root: Some("/srv/dev/shop"), is_local: true, query_key: &[7; 32] };

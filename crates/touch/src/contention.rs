@@ -32,7 +32,7 @@ use nesting::{Nest, Nesting};
 pub use story::StoryTouch;
 pub use touch::{AgentNumber, ContentionKind, Touch};
 
-use crate::ledger::target::Access;
+use crate::targets::Access;
 
 /// The edges to include.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::target::{RESOURCE_BYTES_MAX, SYSTEM_BYTES_MAX, Target};
+use super::targets::{RESOURCE_BYTES_MAX, SYSTEM_BYTES_MAX, Target};
 use text::json;
 
 pub const VERSION: &str = "1";

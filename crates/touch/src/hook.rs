@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::frame::{Decision, FRAME_BYTES_MAX, IDENTITY_BYTES_MAX, TOOL_BYTES_MAX, VERSION};
-use super::target::{self, Target};
+use super::targets::{self, Target};
 use redact::Redactor;
 use text::json::{self, Object};
 
@@ -235,9 +235,9 @@ fn touched(tool: &Tool<'_>, input: Option<&RawValue>, cwd: &str) -> Option<Targe
     let input = Object::parse(input?.get()).ok()??;
     let text = |name: &str| input.members().get(name)?.as_str();
     match tool.name {
-        "Bash" => target::of_shell(text("command")?, cwd),
-        "Glob" | "Grep" | "LS" => target::of_file(text("path")?, cwd),
-        _ => target::of_file(text("file_path").or_else(|| text("notebook_path"))?, cwd),
+        "Bash" => targets::of_shell(text("command")?, cwd),
+        "Glob" | "Grep" | "LS" => targets::of_file(text("path")?, cwd),
+        _ => targets::of_file(text("file_path").or_else(|| text("notebook_path"))?, cwd),
     }
 }
 

@@ -1,10 +1,11 @@
-//! The content of a call's record: the resources it touched, its risk, redaction of secrets, other
-//! records of the same call, and contention with other agents. Receipts have their own crate.
+//! The resources that calls touch: how they are named, what agents report of them from outside, and
+//! where agents meet on them.
 
+mod class;
 pub mod contention;
 pub mod frame;
 pub mod hook;
 pub mod lineage;
-pub mod sighting;
-pub mod target;
-pub mod taxonomy;
+pub mod targets;
+
+pub use class::{Class, Hints};

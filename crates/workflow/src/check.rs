@@ -10,7 +10,8 @@ use super::reference::Names;
 use super::source::Source;
 use super::{FolderFault, Inventory, SettingFault};
 use domain::code::Code;
-use text::{document::Location, near};
+use text::document::Location;
+use text::near;
 
 /// Nesting of parallel states; code that walks them recurses.
 const PARALLEL_DEPTH_MAX: usize = 16;

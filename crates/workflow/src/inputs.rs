@@ -8,10 +8,8 @@ use serde_json::Value;
 use super::WorkflowFault;
 use domain::choice;
 use domain::code::Code;
-use text::{
-    document::{self, Location, Mark},
-    near,
-};
+use text::document::{self, Location, Mark};
+use text::near;
 
 choice! {
     InputType {

@@ -3,10 +3,8 @@
 
 use std::rc::Rc;
 
-use text::{
-    document::yaml::{self, Features, Flaw, FlawKind, Rules},
-    document::{Mark, Tree, shown},
-};
+use text::document::yaml::{self, Features, Flaw, FlawKind, Rules};
+use text::document::{Mark, Tree, shown};
 
 /// A workflow of a thousand states is smaller; anything larger is another kind of file.
 const SIZE_MAX_BYTES: usize = 1024 * 1024;

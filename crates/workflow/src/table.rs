@@ -9,7 +9,9 @@ use super::{Inventory, KnownOperation, KnownPlugin, ServerAvailability, Workflow
 use domain::code::Code;
 use domain::exposed::NAME_CHARS_MAX;
 use domain::schema::{Schema, SchemaVerdict};
-use text::{document::Location, json::Object, near};
+use text::document::Location;
+use text::json::Object;
+use text::near;
 
 /// The tools that replace the agent's own.
 pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"];

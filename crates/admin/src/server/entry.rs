@@ -6,10 +6,10 @@ use std::sync::Arc;
 use domain::Catalog;
 use domain::catalog::{Server, UnknownToolName};
 use domain::config::{self, ConfigTemplate, ServerOrigin, shown_args};
-use domain::ledger::target::UnfitTargetRule;
 use domain::trust::ItemKind;
 use gateway::front::discovery::ServerOutline;
 use gateway::spec::{ServerEndpoint, ServerSpec};
+use touch::targets::UnfitTargetRule;
 
 use crate::Admin;
 use crate::view::{ServerEntry, ServerWarning, TokenLoginEntry};

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::{Extension, Json};
 use domain::Caller;
-use domain::ledger::target::TargetBasis;
 use domain::method::Method;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
 use gateway::ExplainedTouches;
 use provider::{Call, CallContext, Declared, Surface};
 use text::json::Object;
+use touch::targets::TargetBasis;
 
 use super::not_found;
 use crate::Admin;

@@ -1,9 +1,9 @@
 //! Agents that touched the same resource.
 
-use domain::ledger::contention::{AgentNode, Edge, Graph};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::read::{MetRecord, StoredMeeting, TargetLosses};
+use touch::contention::{AgentNode, Edge, Graph};
 use utoipa::ToSchema;
 
 use super::{ActivityRecord, AgentLosses, words};

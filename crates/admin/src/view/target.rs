@@ -1,8 +1,8 @@
 //! The rules that name the resources of a tool's calls, and what they make of one call.
 
-use domain::ledger::target::{PlanStep, Touched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use touch::targets::{PlanStep, Touched};
 use utoipa::ToSchema;
 
 use super::words;

@@ -5,8 +5,6 @@ use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
 use domain::config::{AutoApprove, LoginScope, OAuthGrant, Sharing, Start, TokenAuth};
 use domain::intent::Sensitivity;
-use domain::ledger::contention;
-use domain::ledger::target::Access;
 use domain::policy::Lock;
 use domain::tool::Class;
 use domain::trust::{ItemKind, ReviewChange, ServerChange};
@@ -17,6 +15,8 @@ use store::read::Period;
 use store::run::{RunStatus, StepStatus};
 use store::{RecordKind, RecordStatus};
 use suspect::WarningKind;
+use touch::contention;
+use touch::targets::Access;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, SchemaType, Type};
 use utoipa::openapi::{
     KnownFormat, Object, ObjectBuilder, OneOfBuilder, RefOr, Schema, SchemaFormat,

@@ -1,7 +1,7 @@
 //! The words of `countersign contention`.
 
 use clap::{Args, Subcommand};
-use domain::ledger::contention::ContentionKind;
+use touch::contention::ContentionKind;
 
 use super::Format;
 use super::activity::{self, LedgerFile, Span};

@@ -7,10 +7,8 @@ use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
 use domain::tool::Class;
 use serde_json::Value;
-use text::{
-    json::{self, Object},
-    visible,
-};
+use text::json::{self, Object};
+use text::visible;
 
 use super::tools;
 use crate::cli::{Call, CallArgs, Format, Locations};

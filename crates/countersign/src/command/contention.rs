@@ -4,8 +4,8 @@
 mod watch;
 
 use admin::view::{ContentionEdge, ContentionGraph, ContentionStory};
-use domain::ledger::contention::ContentionKind;
 use jiff::Zoned;
+use touch::contention::ContentionKind;
 
 use super::targets::with_losses;
 use crate::cli::{Contention, ContentionSearch, ContentionVerb, Locations};

@@ -5,11 +5,11 @@ use std::io::Read;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use domain::ledger::hook::{self, RealName};
-use domain::ledger::target::Target;
 use gateway::links;
 use jiff::Timestamp;
 use redact::Redactor;
+use touch::hook::{self, RealName};
+use touch::targets::Target;
 
 use crate::cli::Locations;
 use crate::exit::Failure;

@@ -5,7 +5,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use domain::ledger::target::Touches;
 use domain::tool::Class;
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -16,6 +15,7 @@ use store::{
     Store, Word,
 };
 use testkit::gate::{Gate, http_client};
+use touch::targets::Touches;
 
 use crate::misbehaving::memory_kb;
 

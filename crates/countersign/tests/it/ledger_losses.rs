@@ -2,9 +2,9 @@
 //! `ledger check` says what is wrong, `ledger repair` recovers the rest, and decisions of operators
 //! survive or fail closed.
 
-use domain::ledger::target::Touches;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use touch::targets::Touches;
 
 use reqwest::Method;
 use rusqlite::Connection;

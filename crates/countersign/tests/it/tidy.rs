@@ -14,36 +14,50 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("mcp", &[]),
-    ("text", &[]),
-    ("receipt", &["text"]),
-    ("embed", &[]),
     ("plugin-sdk", &[]),
+    ("text", &[]),
     ("redact", &[]),
+    ("embed", &[]),
+    ("receipt", &["text"]),
     ("search", &["text", "embed"]),
     ("suspect", &["text"]),
-    ("domain", &["text", "receipt", "redact", "embed", "search", "suspect"]),
-    ("workflow", &["domain"]),
-    ("provider", &["mcp", "domain"]),
-    ("store", &["domain", "receipt", "redact"]),
-    ("tools", &["mcp", "domain", "provider", "plugin-sdk"]),
-    ("runner", &["mcp", "domain", "workflow", "provider", "store", "tools"]),
-    ("gateway", &["mcp", "domain", "receipt", "redact", "embed", "provider", "store"]),
-    ("admin", &["mcp", "domain", "receipt", "redact", "provider", "store", "gateway"]),
+    ("touch", &["text", "redact"]),
+    ("domain", &["text", "redact", "embed", "receipt", "search", "suspect", "touch"]),
+    ("workflow", &["text", "domain"]),
+    ("provider", &["mcp", "text", "domain"]),
+    ("vault", &["receipt", "domain"]),
+    ("store", &["text", "redact", "receipt", "touch", "domain", "vault"]),
+    ("tools", &["mcp", "plugin-sdk", "text", "domain", "provider"]),
+    ("runner", &["mcp", "text", "domain", "workflow", "provider", "store", "tools"]),
+    (
+        "gateway",
+        &[
+            "mcp", "text", "redact", "embed", "receipt", "search", "suspect", "touch", "domain",
+            "provider", "vault", "store",
+        ],
+    ),
+    (
+        "admin",
+        &[
+            "mcp", "text", "redact", "receipt", "search", "suspect", "touch", "domain", "provider",
+            "store", "gateway",
+        ],
+    ),
     ("testkit", &["mcp"]),
     (
         "countersign",
         &[
-            "mcp", "domain", "receipt", "redact", "workflow", "provider", "store", "tools",
-            "runner", "gateway", "admin",
+            "mcp", "text", "redact", "receipt", "touch", "domain", "workflow", "provider", "vault",
+            "store", "tools", "runner", "gateway", "admin",
         ],
     ),
 ];
 
 /// Crates that decide and perform no I/O.
-const PURE: [&str; 8] =
-    ["text", "receipt", "redact", "embed", "search", "suspect", "domain", "workflow"];
+const PURE: [&str; 9] =
+    ["text", "redact", "embed", "receipt", "search", "suspect", "touch", "domain", "workflow"];
 
 /// Crates usable without the rest of the workspace, in their tests as well.
 const ALONE: [&str; 5] = ["mcp", "text", "plugin-sdk", "redact", "embed"];

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::ledger::target::{Access, TargetMapping, TargetPlan, ToolShape};
 use crate::tool::Tool;
+use touch::targets::{Access, TargetMapping, TargetPlan, ToolShape};
 
 /// The longest input schema that a call waits for. Ordinary ones are shorter, and their plans are
 /// compiled in microseconds.

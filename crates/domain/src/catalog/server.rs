@@ -11,7 +11,6 @@ use super::plans;
 use crate::caller::{Caller, TokenSurface};
 use crate::config::ToolRules;
 use crate::exposed::{self, Names};
-use crate::ledger::target::{FitTool, TargetMapping, UnfitTargetRule};
 use crate::method::SubjectItem;
 use crate::policy::{self, ApprovalState, Lock, Obstacle, ServerRules};
 use crate::tool::Tool;
@@ -19,6 +18,7 @@ use crate::trust::ItemKind;
 use crate::upstream::UpstreamState;
 use search::Segment;
 use text::near;
+use touch::targets::{FitTool, TargetMapping, UnfitTargetRule};
 
 /// Suggestions for an unknown name.
 pub(super) const NEAR_MAX: usize = 3;

@@ -8,7 +8,7 @@ use super::oauth::OAuth;
 use super::template::ConfigTemplate;
 use super::tool_rules::ToolRules;
 use crate::choice;
-use crate::ledger::target::TargetMapping;
+use touch::targets::TargetMapping;
 
 /// One entry of `mcpServers`. Its `Debug` hides likely secrets.
 #[derive(Clone, PartialEq)]

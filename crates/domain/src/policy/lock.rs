@@ -9,10 +9,10 @@ use serde_json::json;
 use super::addressee::Addressee;
 use crate::code::Code;
 use crate::config::ToolRules;
-use crate::ledger::target::TargetMapping;
 use crate::method::SubjectItem;
 use crate::refusal::Refusal;
 use crate::tool::ToolName;
+use touch::targets::TargetMapping;
 
 /// The reason a tool cannot be called, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,10 +9,8 @@ use receipt::canonical;
 use serde_json::value::RawValue;
 
 use super::fingerprint::{Fingerprint, RawMembers, without};
-use text::{
-    json::tokens::{Token, decode, tokens},
-    visible,
-};
+use text::json::tokens::{Token, decode, tokens};
+use text::visible;
 
 /// Lines on either side, between the first and last change, that are compared with each other; the
 /// time grows with their product. Beyond this, all of them count as removed and added.

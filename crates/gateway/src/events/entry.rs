@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use domain::ledger::frame::{Decision, EventFrame, Identity};
-use domain::ledger::hook;
-use domain::ledger::target::Touches;
-use domain::ledger::taxonomy;
+use domain::taxonomy;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
@@ -15,6 +12,9 @@ use store::{
     CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, RecordAgent,
     RecordKind, RecordStatus,
 };
+use touch::frame::{Decision, EventFrame, Identity};
+use touch::hook;
+use touch::targets::Touches;
 use uuid::Uuid;
 
 use crate::GateSettings;

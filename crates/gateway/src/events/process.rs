@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::ledger::lineage::{Ancestor, Lineage, ProcessMark};
+use touch::lineage::{Ancestor, Lineage, ProcessMark};
 
 /// Ancestors of a process that are looked at.
 const ANCESTORS_MAX: usize = 64;

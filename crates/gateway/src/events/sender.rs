@@ -4,9 +4,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use domain::ledger::lineage::Lineage;
 use receipt::Hash;
 use tokio::net::unix::UCred;
+use touch::lineage::Lineage;
 use uuid::Uuid;
 
 use super::process;

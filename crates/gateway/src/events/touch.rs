@@ -3,13 +3,13 @@
 
 use domain::Caller;
 use domain::catalog::{PlanSource, ToolPlan};
-use domain::ledger::frame::EventFrame;
-use domain::ledger::hook;
-use domain::ledger::target::{Access, CallPlace, SecretTexts, Target, TargetBasis, Touches};
 use domain::policy::Lock;
 use domain::tool::{Class, Hints, ToolName};
 use serde_json::{Map, Value};
 use store::record::TARGET_OMITTED;
+use touch::frame::EventFrame;
+use touch::hook;
+use touch::targets::{Access, CallPlace, SecretTexts, Target, TargetBasis, Touches};
 
 use crate::Gateway;
 use crate::pipeline::touch::NamedTouches;

@@ -30,7 +30,8 @@ use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, Surface, TraceContext};
 use serde_json::json;
 use serde_json::value::RawValue;
-use text::{json::Object, near};
+use text::json::Object;
+use text::near;
 
 use crate::front::discovery::parameters::{OwnTool, Parameters};
 use crate::front::discovery::prompts::ShownPrompts;

@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::ledger::target::Touches;
-use domain::ledger::taxonomy;
+use domain::taxonomy;
 use domain::tool::Class;
 use domain::{Caller, Code};
 use futures_util::FutureExt;
@@ -21,6 +20,7 @@ use serde_json::value::RawValue;
 use store::{
     CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
 };
+use touch::targets::Touches;
 
 use crate::Gateway;
 use crate::front::passthrough::Passthrough;

@@ -1,14 +1,14 @@
 //! The record of a decision: who decided what about which server, tool, token or file.
 
 use domain::Refusal;
-use domain::ledger::target::Touches;
-use domain::ledger::taxonomy;
+use domain::taxonomy;
 use mcp::message::to_raw;
 use serde_json::Value;
 use store::state::OperatorState;
 use store::{
     CallEnd, CallStart, Entry, ReceiptAction, RecordAgent, RecordKind, RecordStatus, StoreError,
 };
+use touch::targets::Touches;
 
 use crate::Gateway;
 use crate::operator::refusal::unavailable;

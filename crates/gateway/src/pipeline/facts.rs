@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use domain::Catalog;
 use domain::catalog::{Server, ToolPlan};
-use domain::ledger::target::CallPlace;
 use domain::method::Method;
 use domain::policy::{
     self, Call as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Requested, Verdict,
@@ -14,6 +13,7 @@ use domain::schema::SchemaVerdict;
 use domain::tool::{Hints, Source, Tool, ToolName};
 use domain::upstream::UpstreamState;
 use provider::{Call, CallContext, Declared, Surface};
+use touch::targets::CallPlace;
 
 use super::check::Checks;
 use super::statement;

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use domain::ledger::target::Touches;
-use domain::ledger::taxonomy;
+use domain::taxonomy;
 use mcp::message::{Raw, to_raw};
 use mcp::peer::RequestError;
 use provider::{Call, Surface};
@@ -14,6 +13,7 @@ use store::{
     CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
     StoreError,
 };
+use touch::targets::Touches;
 
 use super::{payload, statement};
 use crate::upstream::SessionKey;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::ledger::target::Touches;
+use ::touch::targets::Touches;
 use domain::policy::{Audience, Permit};
 use domain::tool::Class;
 use domain::{Code, Refusal};

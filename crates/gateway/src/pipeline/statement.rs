@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use domain::catalog::Catalog;
 use domain::intent::{self, StatedIntent};
-use domain::ledger::target::Touches;
-use domain::ledger::taxonomy::{self, Before};
 use domain::method::Method;
 use domain::policy::Permit;
+use domain::taxonomy::{self, Before};
 use domain::tool::{Class, Hints, Source, ToolName};
 use provider::{Call, Declared, Surface};
 use redact::{REDACTED, Redactor};
 use serde_json::value::RawValue;
 use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
+use touch::targets::Touches;
 
 use super::record::RecordContext;
 

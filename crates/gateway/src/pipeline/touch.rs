@@ -7,16 +7,16 @@ mod tests;
 use std::collections::BTreeSet;
 
 use domain::catalog::ToolPlan;
-use domain::ledger::target::{
-    self, Access, CallPlace, PlanStep, PlannedTargets, SecretTexts, TOUCHED_MAX, Target,
-    TargetBasis, TargetPlan, Touched, Touches,
-};
 use domain::method::{Method, SubjectItem};
 use domain::tool::{Class, Source};
 use provider::{Call, CallContext, CallOutcome, Declared, Reply};
 use redact::Redactor;
 use serde_json::{Map, Value};
 use store::record::{TARGET_OMITTED, TARGETS_OMITTED};
+use touch::targets::{
+    self, Access, CallPlace, PlanStep, PlannedTargets, SecretTexts, TOUCHED_MAX, Target,
+    TargetBasis, TargetPlan, Touched, Touches,
+};
 
 use super::facts::Snapshot;
 use super::payload::CallArguments;
@@ -168,7 +168,7 @@ fn planned(
         // The gate's own tools need no plan.
         Some(Source::Builtin) => {
             let root = place.root.unwrap_or_default();
-            let target = target::of_builtin(&call.tool.tool, arguments, root);
+            let target = targets::of_builtin(&call.tool.tool, arguments, root);
             (target, TargetBasis::NO_RESOURCE)
         }
         Some(Source::Mcp(_) | Source::Plugin(_)) | None => (None, TargetBasis::UNKNOWN_TOOL),
@@ -183,7 +183,7 @@ fn of_method(call: &Call, params: &Map<String, Value>, place: &CallPlace<'_>) ->
     let subject = call.method.subject(params);
     let is_named = subject.is_some();
     let target = subject.and_then(|subject| match subject {
-        SubjectItem::Resource(uri) => target::of_resource(server, uri, place),
+        SubjectItem::Resource(uri) => targets::of_resource(server, uri, place),
         SubjectItem::Template(uri) => Target::new(server, uri.to_owned()),
         SubjectItem::Prompt(name) => Target::new(server, format!("prompt/{name}")),
     });

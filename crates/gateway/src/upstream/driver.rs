@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::{Listing, Server, UnknownToolName};
 use domain::config::Start;
-use domain::ledger::target::UnfitTargetRule;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, UpstreamEvent, UpstreamFailure, UpstreamMachine, UpstreamState};
 use mcp::child::StderrTail;
@@ -16,6 +15,7 @@ use mcp::task;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use touch::targets::UnfitTargetRule;
 
 use crate::catalogs::Publisher;
 use crate::pipeline::question::QuestionOrigin;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use domain::ledger::contention::{
-    AgentNumber, ContainerMeetings, Contention, ContentionKind, EdgeId, Graph, Question, Touch,
-};
 use jiff::Timestamp;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension};
+use touch::contention::{
+    AgentNumber, ContainerMeetings, Contention, ContentionKind, EdgeId, Graph, Question, Touch,
+};
 
 use super::reader::Reader;
 use crate::error::StoreError;

@@ -1,9 +1,9 @@
 //! Writes that met another agent's recent touch, among the changes of the ledger.
 
-use domain::ledger::contention::ContentionKind;
-use domain::ledger::target::Access;
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
+use touch::contention::ContentionKind;
+use touch::targets::Access;
 
 use super::runs::LedgerChange;
 use crate::error::StoreError;

@@ -1,7 +1,7 @@
 //! The resources that a record touches.
 
-use domain::ledger::target::Access;
 use rusqlite::Connection;
+use touch::targets::Access;
 
 use crate::error::StoreError;
 use crate::write::touching::who_of;

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use domain::ledger::target::{NameLosses, TargetBasis, Touches};
 use redact::Redactor;
+use touch::targets::{NameLosses, TargetBasis, Touches};
 
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 use crate::limits::{TEXT_BYTES_MAX, WARNINGS_MAX};
@@ -177,7 +177,7 @@ fn redact_word(word: &mut Word, redactor: &Redactor) {
 
 #[cfg(test)]
 mod tests {
-    use domain::ledger::target::{Access, Target, Touched};
+    use touch::targets::{Access, Target, Touched};
 
     use super::super::EventOperator;
     use super::super::tests::started;

@@ -91,7 +91,7 @@ impl JournalText for Digest {
 /// The resources of a call: one list of texts with the rule that found them, and for each an access
 /// with a system, and a resource.
 pub(super) mod touches {
-    use domain::ledger::target::{Access, Target, TargetBasis, Touched, Touches};
+    use touch::targets::{Access, Target, TargetBasis, Touched, Touches};
 
     use super::{Deserialize, Deserializer, Error, Serializer};
 

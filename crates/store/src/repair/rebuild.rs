@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use domain::ledger::target::Access;
 use receipt::PublicKey;
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags, params};
 use serde_json::Value;
+use touch::targets::Access;
 
 use crate::database::{FILE, WRITERS, timestamp, transaction};
 use crate::doubts::KEYS;

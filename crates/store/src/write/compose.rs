@@ -1,6 +1,5 @@
 //! Composes receipts from records.
 
-use domain::ledger::target::Touched;
 use receipt::Hash;
 use receipt::RiskLevel;
 use receipt::Runtime;
@@ -12,6 +11,7 @@ use receipt::content::{
 };
 use receipt::key::{PublicKey, SigningKey};
 use receipt::rotation::{self, Rotation};
+use touch::targets::Touched;
 
 use crate::database::timestamp;
 use crate::record::{CallEnd, CallStart, OutsideSource, RecordStatus};

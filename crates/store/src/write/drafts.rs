@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use domain::config::OnFailure;
-use domain::ledger::target::Touches;
+use touch::targets::Touches;
 
 use crate::error::StoreError;
 use crate::limits::HOLD;

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::ledger::sighting::{Observer, Sighting};
-use domain::ledger::target::{Target, Touched};
+use domain::sighting::{Observer, Sighting};
 use receipt::content::Termination;
 use rusqlite::{Connection, OptionalExtension, params};
+use touch::targets::{Target, Touched};
 
 use crate::database::{change, transaction};
 use crate::error::StoreError;
@@ -217,7 +217,7 @@ impl Filer {
         let touched = self.touched(db, call)?;
         let words = "UPDATE activity SET target = ?2, target_basis = ?3 WHERE number = ?1";
         let target = touched.first().map(|touch| touch.target);
-        let basis = call.touches.basis().map(domain::ledger::target::TargetBasis::as_str);
+        let basis = call.touches.basis().map(touch::targets::TargetBasis::as_str);
         db.prepare_cached(words)?.execute(params![number, target, basis])?;
         db.prepare_cached("DELETE FROM touches WHERE number = ?1")?.execute([number])?;
         let (agent, name) = (self.agent(db, &call.agent)?, &call.agent.name);
@@ -379,7 +379,7 @@ fn insert(db: &Connection, change: RecordChange, new: &NewRecord<'_>) -> Result<
         ended.map_or(0, |ended| ended.response.bytes),
         call.action.correlation_id,
         joined.to,
-        call.touches.basis().map(domain::ledger::target::TargetBasis::as_str),
+        call.touches.basis().map(touch::targets::TargetBasis::as_str),
     ])?;
     insert_payload(db, number, &call.arguments, ended.map(|ended| &ended.response))?;
     Ok(number)

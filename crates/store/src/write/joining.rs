@@ -1,7 +1,7 @@
 //! Joins the records of one call as they are filed, in whichever order they arrive. The rules are
 //! those of `sighting` in the domain.
 
-use domain::ledger::sighting::{Observer, Sighting, Stage, is_contested};
+use domain::sighting::{Observer, Sighting, Stage, is_contested};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::StoreError;
@@ -256,10 +256,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<FiledSighting> {
     })
 }
 
-fn touched(
-    db: &Connection,
-    number: i64,
-) -> Result<Vec<(i64, domain::ledger::target::Access)>, StoreError> {
+fn touched(db: &Connection, number: i64) -> Result<Vec<(i64, touch::targets::Access)>, StoreError> {
     let words = "SELECT target, who FROM touches WHERE number = ?1";
     let mut statement = db.prepare_cached(words)?;
     let rows = statement.query_map([number], |row| Ok((row.get(0)?, who_of(row.get(1)?).1)))?;

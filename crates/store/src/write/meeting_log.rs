@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use domain::ledger::target::{Access, Target};
+use touch::targets::{Access, Target};
 
 use crate::limits::{MEETING_LOG_EVERY, NAMES_MAX};
 use crate::record::CallStart;

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use receipt::RiskLevel;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use domain::ledger::target::{Target, TargetBasis, Touched, Touches};
 use domain::tool::Class;
+use touch::targets::{Target, TargetBasis, Touched, Touches};
 
 use crate::error::StoreError;
 use crate::read::touched;

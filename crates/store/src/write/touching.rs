@@ -1,8 +1,8 @@
 //! The touches of a record as it is filed, and the recent touch of another agent that a write meets.
 
-use domain::ledger::contention::{FreshMeeting, FreshTouch, meeting};
-use domain::ledger::target::Access;
 use rusqlite::{Connection, params};
+use touch::contention::{FreshMeeting, FreshTouch, meeting};
+use touch::targets::Access;
 
 use crate::error::StoreError;
 use crate::limits::{MEETING_LATER, MEETING_TOUCHES_MAX};

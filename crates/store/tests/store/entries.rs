@@ -1,10 +1,10 @@
 //! Every kind of entry, and its stored result.
 
-use domain::ledger::target::Touches;
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
 use store::{Entry, EventOperator, OutsideSource, RecordKind, Safety, StoreError};
+use touch::targets::Touches;
 
 use super::support::{Home, call, ended, started, whole};
 
@@ -56,7 +56,7 @@ async fn a_receipt_says_what_the_record_says() {
 async fn a_decision_leaves_a_record_of_its_kind_and_a_receipt() {
     let home = Home::new();
     let store = home.open();
-    let action = domain::ledger::taxonomy::classify_decision();
+    let action = domain::taxonomy::classify_decision();
     let mut ids = Vec::new();
     for kind in [RecordKind::ServerChange, RecordKind::ToolChange, RecordKind::TokenChange] {
         let mut decision = started(Class::Write);

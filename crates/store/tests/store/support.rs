@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use domain::ledger::target::{Access, Target, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
@@ -20,6 +19,7 @@ use store::{
     CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
     Safety, Store,
 };
+use touch::targets::{Access, Target, Touches};
 
 pub(crate) struct Home(tempfile::TempDir);
 

@@ -1,7 +1,5 @@
 //! Touches of calls: several resources each, one call seen twice, and writes that meet another agent.
 
-use domain::ledger::contention::ContentionKind;
-use domain::ledger::target::{Access, Target, TargetBasis, Touched, Touches};
 use domain::tool::Class;
 use jiff::SignedDuration;
 use receipt::audit::{Audit, AuditDetail, AuditScope};
@@ -12,6 +10,8 @@ use store::read::{
 };
 use store::record::{TARGET_OMITTED, TARGET_REDACTED, TARGETS_OMITTED};
 use store::{CallEnd, CallStart, Entry, OutsideSource, RecordAgent, RecordStatus, Store};
+use touch::contention::ContentionKind;
+use touch::targets::{Access, Target, TargetBasis, Touched, Touches};
 
 use super::support::{Home, started};
 

@@ -2,10 +2,8 @@
 
 use std::rc::Rc;
 
-use text::{
-    document::yaml::{self, Features, Flaw, FlawKind, Rules},
-    document::{Content, MemberKey, Tree},
-};
+use text::document::yaml::{self, Features, Flaw, FlawKind, Rules};
+use text::document::{Content, MemberKey, Tree};
 
 use super::limits;
 

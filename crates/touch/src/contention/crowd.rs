@@ -3,7 +3,7 @@
 use super::edges::{Edges, Site};
 use super::meetings::{CROWD_MAX, Meetings};
 use super::touch::Touch;
-use crate::ledger::target::Access;
+use crate::targets::Access;
 
 /// The agents of the current resource, by places assigned anew for every resource.
 pub(super) struct Crowd<R> {

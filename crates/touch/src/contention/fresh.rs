@@ -1,7 +1,7 @@
 //! A write that meets another agent's recent touch of the same resource, as it is recorded.
 
 use super::touch::ContentionKind;
-use crate::ledger::target::Access;
+use crate::targets::Access;
 
 /// One of the most recent touches of a resource. `agent` identifies the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

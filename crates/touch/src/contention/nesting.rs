@@ -9,7 +9,7 @@ use super::edges::{AgentPair, Edges, Site};
 use super::meeting::Meeting;
 use super::meetings::CROWD_MAX;
 use super::touch::{ContentionKind, Touch};
-use crate::ledger::target::{Access, FILESYSTEM};
+use crate::targets::{Access, FILESYSTEM};
 
 /// Touches that are held until their containers are complete. It bounds the memory; further ones
 /// are not compared with containers.

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::graph::Edge;
 use super::touch::ContentionKind;
-use crate::ledger::target::Access;
+use crate::targets::Access;
 
 /// One of the calls behind an edge.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ fn span(duration: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::contention::edge_id::EdgeId;
+    use crate::contention::edge_id::EdgeId;
 
     fn edge(kind: ContentionKind) -> Edge<String> {
         Edge {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::ledger::target::Access;
+use crate::targets::Access;
 
 /// Ordered from worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

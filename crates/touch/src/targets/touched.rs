@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::Target;
-use crate::tool::Class;
+use crate::Class;
 
 /// The most resources of one call: the main one, and eight more.
 pub const TOUCHED_MAX: usize = 9;

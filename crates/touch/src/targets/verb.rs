@@ -2,7 +2,7 @@
 //! agent declared and the verb in the tool's name.
 
 use super::Access;
-use crate::tool::{Class, Hints};
+use crate::{Class, Hints};
 
 /// Verbs that leave things as they are.
 const READS: [&str; 82] = [

@@ -13,10 +13,8 @@ use super::super::template::TextFault;
 use super::super::{Condition, Inventory, Template, shell};
 use super::mapping::Mapping;
 use domain::code::Code;
-use text::{
-    document::{Location, Mismatch, Node, shown},
-    near,
-};
+use text::document::{Location, Mismatch, Node, shown};
+use text::near;
 
 /// The limit that clients set on tool names.
 const NAME_CHARS_MAX: usize = 64;

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use super::super::keys::Kind;
 use super::report::Report;
-use text::{
-    document::{Node, shown},
-    duration::spell,
-    near,
-};
+use text::document::{Node, shown};
+use text::duration::spell;
+use text::near;
 
 const DURATION: &str = "a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds";
 const ADDRESS: &str = "expected ip:port or localhost:port, such as 127.0.0.1:7420";

@@ -3,11 +3,11 @@
 use super::super::keys::TARGET_RULE;
 use super::report::Report;
 use super::table::Section;
-use crate::ledger::target::{
+use text::document::{Content, Node, ScalarKind, shown};
+use touch::targets::{
     MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule, TargetTemplate,
     ToolPattern, system_fault,
 };
-use text::document::{Content, Node, ScalarKind, shown};
 
 pub(super) fn read(members: &Section<'_>, report: &mut Report) -> Option<TargetMapping> {
     let section = members.section("targets", report)?;

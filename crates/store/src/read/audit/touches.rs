@@ -1,10 +1,10 @@
 //! Compares the touches of a record, and its join with another record of the same call, with what
 //! is signed.
 
-use domain::ledger::target::Access;
 use receipt::audit::Audit;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
+use touch::targets::Access;
 
 use super::columns::{member, text};
 use super::records::{EVENTS, FIRST, STATUS};

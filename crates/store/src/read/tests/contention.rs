@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::ledger::contention::ContentionKind;
 use domain::tool::Class;
+use touch::contention::ContentionKind;
 
 use super::rig::{call, store};
 use crate::Store;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use domain::config::Ledger;
-use domain::ledger::target::{Access, Target, Touches};
 use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
+use touch::targets::{Access, Target, Touches};
 
 use crate::Store;
 use crate::database::schema;

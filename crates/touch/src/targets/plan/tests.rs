@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::ledger::target::{TargetTemplate, ToolPattern};
+use crate::targets::{TargetTemplate, ToolPattern};
 
 const PLACE: CallPlace<'_> = CallPlace { root: None, is_local: false, query_key: &[1; 32] };
 

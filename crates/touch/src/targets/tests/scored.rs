@@ -112,7 +112,7 @@ impl Score {
 #[test]
 fn labelled_calls_get_the_resource_that_they_touch() {
     let calls: Vec<LabelledCall> =
-        serde_json::from_str(include_str!("../../../../testdata/targets/calls.json")).unwrap();
+        serde_json::from_str(include_str!("../../../testdata/targets/calls.json")).unwrap();
     let mut score = Score::default();
     for call in &calls {
         score.add(call);
@@ -130,7 +130,7 @@ fn labelled_calls_get_the_resource_that_they_touch() {
 #[test]
 fn pairs_of_calls_join_where_they_touch_one_thing() {
     let pairs: Vec<LabelledPair> =
-        serde_json::from_str(include_str!("../../../../testdata/targets/pairs.json")).unwrap();
+        serde_json::from_str(include_str!("../../../testdata/targets/pairs.json")).unwrap();
     for pair in pairs.iter().filter(|pair| pair.needs.as_deref() != Some("disk")) {
         let (one, other) = (targets(&pair.a), targets(&pair.b));
         let same = one.iter().any(|target| other.contains(target));

@@ -118,8 +118,7 @@ fn text(key: &str, numbers: &mut Numbers) -> String {
 
 /// Calls each tool once and returns those for which a resource is found.
 fn calls() -> (usize, Vec<Read>) {
-    let catalog =
-        include_str!("../../../../../../search/testdata/retrieval/scale-livemcptool.json");
+    let catalog = include_str!("../../../../../search/testdata/retrieval/scale-livemcptool.json");
     let catalog: Catalog = serde_json::from_str(catalog).unwrap();
     let mut found = Vec::new();
     for Listed { name, schema } in &catalog.tools {
