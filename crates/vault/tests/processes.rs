@@ -1,4 +1,5 @@
 //! The vault under several processes, of which some are killed while they write.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
