@@ -19,12 +19,9 @@ pub(crate) fn servers() -> Vec<ServerSpec> {
     let notes = Notes::default();
     let was_asked = AtomicBool::new(false);
     vec![
-        ServerSpec::embedded("notes", Arc::new(move || notes_server(&notes))),
-        ServerSpec::embedded("clock", Arc::new(clock_server)),
-        ServerSpec::embedded(
-            MAIL,
-            Arc::new(move || mail_server(was_asked.swap(true, Ordering::Relaxed))),
-        ),
+        ServerSpec::embedded("notes", move || notes_server(&notes)),
+        ServerSpec::embedded("clock", clock_server),
+        ServerSpec::embedded(MAIL, move || mail_server(was_asked.swap(true, Ordering::Relaxed))),
     ]
 }
 

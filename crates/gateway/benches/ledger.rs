@@ -3,7 +3,6 @@
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderValue, header};
@@ -104,7 +103,7 @@ async fn client(address: &str) -> Client {
 
 async fn serve(store: Store) -> String {
     let gateway = Gateway::new(GateSettings::default(), store);
-    gateway.add_upstream(ServerSpec::embedded("tools", Arc::new(tools)));
+    gateway.add_upstream(ServerSpec::embedded("tools", tools));
     gateway.settled(Duration::from_secs(5)).await;
     gateway.tokens().know(TOKEN, Caller::agent("bench"));
     let front = Front::new(gateway);

@@ -13,9 +13,7 @@ use domain::exposed::Names;
 use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::trust::{self, ServerText};
-use mcp::child;
-use mcp::server::Server;
-use mcp::task;
+use mcp::{Service, child, task};
 use provider::Connector;
 use serde_json::Value;
 use store::StoreError;
@@ -27,7 +25,7 @@ use crate::secrets::SecretValues;
 use crate::upstream::start_fault;
 
 /// Creates a new server for each connection.
-pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
+pub type MakeServer = Arc<dyn Fn() -> Arc<dyn Service> + Send + Sync>;
 
 /// A server to connect to.
 #[derive(Clone)]
@@ -176,12 +174,15 @@ impl ServerSpec {
         }
     }
 
-    /// A server inside this process.
-    pub fn embedded(name: &str, make: MakeServer) -> ServerSpec {
+    /// A server inside this process, which `make` creates for each connection.
+    pub fn embedded<S: Service>(
+        name: &str,
+        make: impl Fn() -> S + Send + Sync + 'static,
+    ) -> ServerSpec {
         ServerSpec {
             name: name.into(),
             rules: ServerRules::default(),
-            endpoint: ServerEndpoint::Embedded(make),
+            endpoint: ServerEndpoint::Embedded(Arc::new(move || Arc::new(make()))),
             connection: ConnectionOptions::default(),
             oauth: None,
             trust: Trust::own(String::new()),

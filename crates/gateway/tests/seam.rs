@@ -243,7 +243,7 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
         server.register_tool(&odd, |_| async { Ok(text_result("done")) }.boxed());
         server
     };
-    gate.add_upstream(ServerSpec::embedded("up", Arc::new(make)));
+    gate.add_upstream(ServerSpec::embedded("up", make));
     let client = client(&gate, json!({}), vec![]).await;
 
     let intent = json!({"operation_type": "write", "data_sensitivity": "private", "reason": "why"});

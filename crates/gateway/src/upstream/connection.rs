@@ -195,7 +195,7 @@ fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attac
         ServerEndpoint::Embedded(make) => {
             let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);
             let (reader, writer) = tokio::io::split(theirs);
-            let serving = task::spawn(make().serve(reader, writer));
+            let serving = task::spawn(lines::serve(reader, writer, make(), |_| ()));
             let (reader, writer) = tokio::io::split(ours);
             Ok((lines::connect(reader, writer, service), Attachment::Task(serving)))
         }
