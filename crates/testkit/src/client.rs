@@ -12,6 +12,8 @@ use mcp::{ErrorObject, handshake};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::wait::eventually;
+
 /// The time limit for anything that a test waits for, also with many tests at once on a slow
 /// machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -30,6 +32,22 @@ pub struct Client {
 
 /// The client's responses to the server's requests: `(method, result)`.
 pub type Answers = Vec<(&'static str, Value)>;
+
+/// The capabilities of a client that answers a server's requests.
+pub fn able() -> Value {
+    json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}})
+}
+
+/// Returns responses that name their client.
+pub fn answers(who: &str) -> Answers {
+    let message =
+        json!({"role": "assistant", "model": who, "content": {"type": "text", "text": "hi"}});
+    vec![
+        ("sampling/createMessage", message),
+        ("elicitation/create", json!({"action": "accept", "content": {"name": who}})),
+        ("roots/list", json!({"roots": [{"uri": format!("file:///{who}")}]})),
+    ]
+}
 
 pub struct ClientSide {
     answers: Mutex<Answers>,
@@ -68,6 +86,47 @@ impl Client {
     pub async fn request_text(&self, method: &str, params: &str) -> Result<String, RequestError> {
         let ask = Ask::new(method, Some(raw(params.to_owned())), PATIENCE);
         Ok(self.peer.request(ask).await?.get().to_owned())
+    }
+
+    /// Returns the error that a request is refused with.
+    pub async fn refused(&self, method: &str, params: Value) -> ErrorObject {
+        match self.request(method, params.clone()).await {
+            Err(RequestError::Refused(error)) => error,
+            other => panic!("{method} {params} is not refused: {other:?}"),
+        }
+    }
+
+    /// Returns the names or addresses in a list, over all its pages.
+    pub async fn listed(&self, method: &str) -> Vec<String> {
+        let (member, key) = match method {
+            "tools/list" => ("tools", "name"),
+            "prompts/list" => ("prompts", "name"),
+            "resources/list" => ("resources", "uri"),
+            "resources/templates/list" => ("resourceTemplates", "uriTemplate"),
+            other => panic!("{other} is not a list"),
+        };
+        let (mut listed, mut params) = (Vec::new(), json!({}));
+        loop {
+            let page = self.request(method, params).await.expect("a list");
+            let items = page[member].as_array().expect("items").iter();
+            listed.extend(items.map(|item| item[key].as_str().expect("a name").to_owned()));
+            match &page["nextCursor"] {
+                Value::Null => return listed,
+                cursor => params = json!({"cursor": cursor}),
+            }
+        }
+    }
+
+    /// Returns the params of the notifications of one method received so far.
+    pub fn told(&self, method: &str) -> Vec<String> {
+        let notices = self.notices.lock().unwrap();
+        notices.iter().filter(|(of, _)| of == method).map(|(_, params)| params.clone()).collect()
+    }
+
+    /// Waits until this many of them have been received.
+    pub async fn told_when(&self, method: &str, count: usize) -> Vec<String> {
+        let enough = || async { Some(self.told(method)).filter(|told| told.len() >= count) };
+        eventually(enough).await
     }
 
     pub async fn call(&self, name: &str, arguments: Value) -> Value {

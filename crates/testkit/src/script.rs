@@ -36,6 +36,8 @@ pub struct Script {
     capabilities: Arc<Mutex<Value>>,
     /// The whole script, for what it offers besides tools.
     offer: Arc<Mutex<Value>>,
+    /// The process or connection that serves it.
+    id: u32,
 }
 
 impl Script {
@@ -53,8 +55,9 @@ impl Script {
             at_work: Arc::default(),
             capabilities: Arc::default(),
             offer: Arc::default(),
+            id: std::process::id(),
         };
-        read.take(&script);
+        read.replace(&script);
         read
     }
 
@@ -64,7 +67,14 @@ impl Script {
         Script { file: Some(file.to_owned()), ..Script::new(read(file)) }
     }
 
-    fn take(&self, script: &Value) {
+    /// Names this id in answers in place of the process, for a server that shares one with others.
+    #[must_use]
+    pub fn identified(self, id: u32) -> Script {
+        Script { id, ..self }
+    }
+
+    /// Replaces the script, without a notification.
+    pub fn replace(&self, script: &Value) {
         let tools = script.as_array().or_else(|| script["tools"].as_array());
         *self.tools.lock().unwrap() = tools.cloned().unwrap_or_default();
         *self.instructions.lock().unwrap() = script["instructions"].as_str().map(str::to_owned);
@@ -147,7 +157,7 @@ impl Script {
 
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         if let Some(file) = &self.file {
-            self.take(&read(file));
+            self.replace(&read(file));
         }
         match request.method.as_str() {
             "initialize" => {
@@ -207,7 +217,7 @@ impl Script {
         while what["until"].as_str().is_some_and(|path| !Path::new(path).exists()) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let done = json!({"together": together, "pid": std::process::id()});
+        let done = json!({"together": together, "pid": self.id});
         to_raw(&json!({"content": [{"type": "text", "text": done.to_string()}]}))
     }
 
@@ -275,6 +285,10 @@ impl Script {
                 Ok(echo(params))
             }
             Some("die") => std::process::abort(),
+            Some("hang_up") => {
+                incoming.peer.close("the server hangs up");
+                Err(ErrorObject::internal("it hung up"))
+            }
             Some(other) => Err(ErrorObject::internal(format!("no such x-do: {other}"))),
         }
     }

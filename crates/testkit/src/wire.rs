@@ -1,17 +1,18 @@
-//! A conversation with a program on its stdin and stdout, as text: exactly the lines in the test.
+//! A conversation over a pair of byte streams, such as a program's stdin and stdout, as text: exactly
+//! the lines in the test.
 
 use std::process::{ExitStatus, Stdio};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
 
 use crate::client::PATIENCE;
 
 pub struct Wire {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    child: Option<Child>,
+    input: Option<Box<dyn AsyncWrite + Unpin + Send>>,
+    output: BufReader<Box<dyn AsyncRead + Unpin + Send>>,
 }
 
 impl Wire {
@@ -22,23 +23,34 @@ impl Wire {
             .stderr(Stdio::inherit())
             .spawn()
             .expect("the program starts");
-        let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        Wire { child, stdin, stdout }
+        let stdin = child.stdin.take().expect("stdin is piped");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        Wire { child: Some(child), ..Wire::over(stdout, stdin) }
+    }
+
+    /// Talks to whatever is at the other end of these streams.
+    pub fn over(
+        reader: impl AsyncRead + Unpin + Send + 'static,
+        writer: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Wire {
+        let output = BufReader::new(Box::new(reader) as Box<_>);
+        Wire { child: None, input: Some(Box::new(writer)), output }
     }
 
     pub async fn say(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(format!("{line}\n").as_bytes()).await.expect("the program reads its input");
+        let input = self.input.as_mut().expect("the input is open");
+        let line = format!("{line}\n");
+        input.write_all(line.as_bytes()).await.expect("the other side reads its input");
+        input.flush().await.expect("the other side reads its input");
     }
 
-    /// Returns the next line without its end; empty when the program has closed its stdout.
+    /// Returns the next line without its end; empty when the other side has closed its output.
     pub async fn hear(&mut self) -> String {
         let mut line = String::new();
-        let reading = self.stdout.read_line(&mut line);
+        let reading = self.output.read_line(&mut line);
         tokio::time::timeout(PATIENCE, reading)
             .await
-            .expect("the program answers in time")
+            .expect("the other side answers in time")
             .expect("a line");
         line.trim_end_matches('\n').to_owned()
     }
@@ -81,16 +93,18 @@ impl Wire {
     }
 
     pub fn close(&mut self) {
-        self.stdin = None;
+        self.input = None;
     }
 
     pub async fn ended(&mut self) -> ExitStatus {
-        let ending = tokio::time::timeout(PATIENCE, self.child.wait());
+        let child = self.child.as_mut().expect("a program");
+        let ending = tokio::time::timeout(PATIENCE, child.wait());
         ending.await.expect("the program exits in time").expect("an exit status")
     }
 
     pub fn pid(&self) -> i32 {
-        self.child.id().expect("the program is running").cast_signed()
+        let child = self.child.as_ref().expect("a program");
+        child.id().expect("the program is running").cast_signed()
     }
 }
 

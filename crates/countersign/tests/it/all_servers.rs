@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mcp::peer::RequestError;
 use serde_json::{Value, json};
-use testkit::client::{Answers, Client, text};
+use testkit::client::{Answers, Client, able, answers, text};
 use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::stdio_client;
@@ -15,7 +15,6 @@ use testkit::wait::eventually;
 use crate::foreign::servers;
 use crate::ledger::{records_when, whole_chains};
 use crate::locks::{client_with, decisions, live, make_token, replace_script};
-use crate::sharing::{able, answers};
 
 const UPDATED: &str = "notifications/resources/updated";
 const MESSAGE: &str = "notifications/message";

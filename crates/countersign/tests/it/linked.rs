@@ -5,14 +5,13 @@ use std::path::Path;
 
 use mcp::peer::RequestError;
 use serde_json::{Value, json};
-use testkit::client::{Client, code, refusal, text, two_keys};
+use testkit::client::{Client, able, answers, code, refusal, text, two_keys};
 use testkit::gate::Gate;
 use testkit::upstream::scripted;
 use testkit::wait::eventually;
 
 use crate::ledger::records_when;
 use crate::locks::{client_with, decisions, live, make_token, replace_script};
-use crate::sharing::{able, answers};
 
 const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
 const COMPLETE: &str = "notifications/elicitation/complete";

@@ -8,7 +8,7 @@ use mcp::message::raw;
 use mcp::peer::{Ask, RequestError};
 use serde_json::{Value, json};
 use store::state::{ApprovalResult, ItemVersion};
-use testkit::client::{Client, PATIENCE};
+use testkit::client::{Client, PATIENCE, able, answers};
 use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::stdio_client;
@@ -19,7 +19,6 @@ use crate::foreign::servers;
 use crate::ledger::{records, records_when, whole_chains};
 use crate::locks::{client_with, decisions, live, make_token, replace_script};
 use crate::passthrough::{direct, doors};
-use crate::sharing::{able, answers};
 
 const UPDATED: &str = "notifications/resources/updated";
 const MESSAGE: &str = "notifications/message";

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::client::{Client, text};
+use testkit::client::{Client, able, answers, text};
 use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::stdio_client;
@@ -13,7 +13,6 @@ use testkit::wait::eventually;
 
 use crate::foreign::servers;
 use crate::passthrough::{LIST_CHANGED, heard};
-use crate::sharing::{able, answers};
 
 /// Returns one tool for every client, and two for clients that accept requests.
 fn tools() -> Value {

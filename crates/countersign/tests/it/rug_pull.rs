@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use store::state::ItemVersion;
-use testkit::client::{Client, text};
+use testkit::client::{Client, able, answers, text};
 use testkit::gate::Gate;
 use testkit::program::stdio_client;
 use testkit::wait::eventually;
@@ -18,7 +18,6 @@ use crate::locks::{
     replace_script, tool_bytes,
 };
 use crate::passthrough::{LIST_CHANGED, heard};
-use crate::sharing::{able, answers};
 
 /// Text that occurs in every unapproved description.
 const MARKER: &str = "exfiltrate-zq9";

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::client::{Answers, Client, text};
+use testkit::client::{Client, able, answers, text};
 use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::{stdio_client, stdout};
@@ -36,21 +36,6 @@ async fn gate(sharing: &str) -> Gate {
     let gate = Gate::start(servers, json!({})).await;
     gate.ready("s").await;
     gate
-}
-
-pub(crate) fn able() -> Value {
-    json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}})
-}
-
-/// Returns responses that name their client.
-pub(crate) fn answers(who: &str) -> Answers {
-    let message =
-        json!({"role": "assistant", "model": who, "content": {"type": "text", "text": "hi"}});
-    vec![
-        ("sampling/createMessage", message),
-        ("elicitation/create", json!({"action": "accept", "content": {"name": who}})),
-        ("roots/list", json!({"roots": [{"uri": format!("file:///{who}")}]})),
-    ]
 }
 
 async fn stdio(gate: &Gate, who: &str) -> Client {

@@ -8,13 +8,11 @@ use axum::extract::Request;
 use axum::routing::any;
 use mcp::http::server::{SessionOwner, Sessions};
 use serde_json::{Value, json};
-use testkit::client::{self, text};
+use testkit::client::{self, able, answers, text};
 use testkit::gate::Gate;
 use testkit::script::Script;
 use testkit::upstream::scripted;
 use testkit::wait::eventually;
-
-use crate::sharing::{able, answers};
 
 fn states(answer: &Value) -> BTreeMap<String, String> {
     let servers = answer["servers"].as_array().unwrap();

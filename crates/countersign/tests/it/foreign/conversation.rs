@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::client::{PATIENCE, text};
+use testkit::client::{PATIENCE, able, answers, text};
 use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::{command, countersign, stderr, stdout};
@@ -13,7 +13,6 @@ use tokio::process::Command;
 use super::servers;
 use crate::conformance::{node, peer};
 use crate::ledger::records_when;
-use crate::sharing::{able, answers};
 
 const TOOLS: [&str; 5] = ["add", "progress", "roots", "sample", "elicit"];
 

@@ -4,14 +4,13 @@ use std::path::Path;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::client::{text, two_keys};
+use testkit::client::{able, answers, text, two_keys};
 use testkit::gate::Gate;
 use testkit::program::program;
 use testkit::wait::eventually;
 use testkit::wire::Wire;
 
 use super::written;
-use crate::sharing::{able, answers};
 
 /// Asks the questions in `within` during a call, answers it, and asks those in `after` once there is
 /// a file `go`.
