@@ -1,0 +1,12 @@
+//! Clients of the gate's views and the servers behind them, all in this process: sessions over
+//! in-memory streams and over HTTP on loopback.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+#[path = "front/calls.rs"]
+mod calls;
+#[path = "front/gate.rs"]
+mod gate;
+#[path = "front/server.rs"]
+mod server;
+#[path = "front/view.rs"]
+mod view;
