@@ -2,10 +2,20 @@
 //! in-memory streams and over HTTP on loopback.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
+#[path = "front/all_servers.rs"]
+mod all_servers;
 #[path = "front/calls.rs"]
 mod calls;
+#[path = "front/decisions.rs"]
+mod decisions;
+#[path = "front/dice.rs"]
+mod dice;
 #[path = "front/gate.rs"]
 mod gate;
+#[path = "front/methods.rs"]
+mod methods;
+#[path = "front/offer.rs"]
+mod offer;
 #[path = "front/server.rs"]
 mod server;
 #[path = "front/view.rs"]
