@@ -12,8 +12,12 @@ mod decisions;
 mod dice;
 #[path = "front/gate.rs"]
 mod gate;
+#[path = "front/list_changes.rs"]
+mod list_changes;
 #[path = "front/methods.rs"]
 mod methods;
+#[path = "front/notices.rs"]
+mod notices;
 #[path = "front/offer.rs"]
 mod offer;
 #[path = "front/server.rs"]
