@@ -6,6 +6,8 @@
 mod all_servers;
 #[path = "front/calls.rs"]
 mod calls;
+#[path = "front/connections.rs"]
+mod connections;
 #[path = "front/decisions.rs"]
 mod decisions;
 #[path = "front/dice.rs"]
@@ -20,6 +22,8 @@ mod methods;
 mod notices;
 #[path = "front/offer.rs"]
 mod offer;
+#[path = "front/own_lists.rs"]
+mod own_lists;
 #[path = "front/server.rs"]
 mod server;
 #[path = "front/view.rs"]
