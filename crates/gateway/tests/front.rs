@@ -14,6 +14,8 @@ mod decisions;
 mod dice;
 #[path = "front/gate.rs"]
 mod gate;
+#[path = "front/hostile_lists.rs"]
+mod hostile_lists;
 #[path = "front/list_changes.rs"]
 mod list_changes;
 #[path = "front/methods.rs"]
