@@ -1,9 +1,15 @@
-//! A matrix of the protocol's capabilities by surface, with the tests that show each. The table in
+//! A matrix of the protocol's capabilities by surface, with the tests that show each; those of the
+//! gateway crate, whose servers and clients are in one process, begin with its name. The table in
 //! `docs/protocol.md` is written from this one, without the tests.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::Command;
+
+use crate::tidy::{self, Source};
+
+/// The tests of views in the gateway crate.
+const GATEWAY_TESTS: &str = "crates/gateway/tests/front";
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.md");
 const START: &str = "<!-- Written by matrix.rs in the tests of the product: UPDATE_DOCS=1. -->\n";
@@ -34,41 +40,47 @@ const ROWS: &[Row] = &[
     Row {
         capability: "tools: list, call",
         cells: [
-            Shown(&["passthrough::definitions_and_results_come_byte_for_byte"]),
+            Shown(&["gateway::calls::definitions_and_results_come_byte_for_byte"]),
             Shown(&["wrap::messages_pass_byte_for_byte_in_both_directions"]),
             ShownAs(
                 "as `server__tool`",
-                &["passthrough::names_in_the_view_of_all_fit_and_stay_the_same"],
+                &["gateway::all_servers::names_of_all_servers_fit_and_stay_the_same"],
             ),
-            ShownAs("with two keys", &["results::bytes_survive_in_both_directions"]),
+            ShownAs(
+                "with two keys",
+                &["gateway::calls::the_text_of_a_call_survives_in_both_directions_on_every_view"],
+            ),
         ],
     },
     Row {
         capability: "progress, cancellation",
         cells: [
             Shown(&[
-                "passthrough::progress_and_cancellation_are_relayed",
-                "forwarding::the_reason_of_a_cancellation_reaches_the_server",
+                "gateway::calls::progress_comes_under_the_clients_own_token",
+                "gateway::calls::the_reason_of_a_cancellation_reaches_the_server",
             ]),
             Shown(&["wrap::progress_cancellation_and_questions_pass"]),
-            Shown(&["passthrough::progress_and_cancellation_are_relayed"]),
             Shown(&[
-                "results::progress_comes_under_the_clients_own_token",
-                "results::a_cancelled_call_is_cancelled_upstream",
+                "gateway::calls::progress_comes_under_the_clients_own_token",
+                "gateway::calls::a_cancelled_call_is_cancelled_upstream",
+            ]),
+            Shown(&[
+                "gateway::calls::progress_comes_under_the_clients_own_token",
+                "gateway::calls::a_cancelled_call_is_cancelled_upstream",
             ]),
         ],
     },
     Row {
         capability: "sampling, elicitation, roots",
         cells: [
-            Shown(&["sharing::each_client_is_asked_what_its_own_call_needs"]),
+            Shown(&["gateway::connections::each_client_is_asked_what_its_own_call_needs"]),
             Shown(&["wrap::progress_cancellation_and_questions_pass"]),
             Shown(&[
-                "all_servers::sampling_elicitation_and_roots_of_four_clients_cross_on_no_view",
+                "gateway::connections::each_client_is_asked_what_its_own_call_needs",
                 "hostile::server::questions::a_question_names_its_server_where_a_client_sees_several",
             ]),
             Shown(&[
-                "sharing::a_client_of_the_two_key_tools_is_asked_too",
+                "gateway::connections::a_client_of_the_two_key_tools_is_asked_too",
                 "linked::each_of_four_clients_is_asked_for_itself",
             ]),
         ],
@@ -76,19 +88,21 @@ const ROWS: &[Row] = &[
     Row {
         capability: "error -32042 (URL elicitation)",
         cells: [
-            Shown(&["passthrough::what_a_server_answers_comes_through_unchanged"]),
+            Shown(&["gateway::calls::errors_of_a_server_and_unknown_names_are_told_apart"]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
-            Shown(&["passthrough::what_a_server_answers_comes_through_unchanged"]),
+            Shown(&["gateway::calls::errors_of_a_server_and_unknown_names_are_told_apart"]),
             Shown(&["linked::a_request_to_open_an_address_reaches_the_client"]),
         ],
     },
     Row {
         capability: "`elicitation/complete`",
         cells: [
-            Shown(&["offers::a_client_with_its_own_connection_hears_everything_within_its_call"]),
+            Shown(&[
+                "gateway::notices::a_client_with_its_own_connection_hears_everything_within_its_call",
+            ]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&[
-                "all_servers::a_client_of_all_servers_hears_the_protocols_notifications_and_no_others",
+                "gateway::notices::a_client_of_all_servers_hears_the_protocols_notifications_and_no_others",
             ]),
             Shown(&["linked::a_request_to_open_an_address_reaches_the_client"]),
         ],
@@ -96,7 +110,9 @@ const ROWS: &[Row] = &[
     Row {
         capability: "`roots/list_changed`",
         cells: [
-            Shown(&["offers::a_client_with_its_own_connection_hears_everything_within_its_call"]),
+            Shown(&[
+                "gateway::notices::a_client_with_its_own_connection_hears_everything_within_its_call",
+            ]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&["linked::what_a_client_declares_and_announces_reaches_the_server"]),
             Shown(&["linked::what_a_client_declares_and_announces_reaches_the_server"]),
@@ -105,9 +121,9 @@ const ROWS: &[Row] = &[
     Row {
         capability: "resources: read",
         cells: [
-            Shown(&["offers::requests_and_lists_pass_unchanged"]),
+            Shown(&["gateway::methods::requests_reach_their_server_unchanged_on_each_view"]),
             Shown(&["wrap::everything_besides_tools_passes_unchanged_and_is_recorded"]),
-            Shown(&["all_servers::all_servers_get_their_own_names_and_addresses_back"]),
+            Shown(&["gateway::methods::requests_reach_their_server_unchanged_on_each_view"]),
             ShownAs(
                 "by link",
                 &["linked::links_name_their_server_and_are_read_by_clients_and_models"],
@@ -117,10 +133,10 @@ const ROWS: &[Row] = &[
     Row {
         capability: "resources: list",
         cells: [
-            Shown(&["offers::requests_and_lists_pass_unchanged"]),
+            Shown(&["gateway::methods::the_lists_of_one_server_come_byte_for_byte"]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&[
-                "all_servers::all_servers_resources_come_in_pages_that_belong_to_their_caller",
+                "gateway::all_servers::resources_of_all_servers_come_in_pages_that_belong_to_their_caller",
             ]),
             Not("empty: results name what matters"),
         ],
@@ -128,10 +144,10 @@ const ROWS: &[Row] = &[
     Row {
         capability: "resource templates",
         cells: [
-            Shown(&["offers::requests_and_lists_pass_unchanged"]),
+            Shown(&["gateway::methods::the_lists_of_one_server_come_byte_for_byte"]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&[
-                "all_servers::all_servers_offer_their_prompts_resources_and_templates_in_one_list",
+                "gateway::all_servers::the_lists_of_all_servers_come_as_one_with_addresses_that_lead_back",
             ]),
             Not("empty: results name what matters"),
         ],
@@ -140,12 +156,12 @@ const ROWS: &[Row] = &[
         capability: "subscriptions, `resources/updated`",
         cells: [
             Shown(&[
-                "offers::updates_reach_those_who_subscribed_and_nobody_else",
+                "gateway::notices::updates_reach_those_who_subscribed_and_nobody_else",
                 "upstreams::a_server_that_lost_its_session_is_subscribed_to_again",
             ]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&[
-                "all_servers::updates_of_all_servers_reach_subscribers_under_the_address_they_used",
+                "gateway::notices::updates_of_all_servers_reach_subscribers_under_the_address_they_used",
             ]),
             Not("nothing is listed"),
         ],
@@ -153,11 +169,14 @@ const ROWS: &[Row] = &[
     Row {
         capability: "prompts: list, get",
         cells: [
-            Shown(&["offers::requests_and_lists_pass_unchanged"]),
+            Shown(&[
+                "gateway::methods::requests_reach_their_server_unchanged_on_each_view",
+                "gateway::methods::the_lists_of_one_server_come_byte_for_byte",
+            ]),
             Shown(&["wrap::everything_besides_tools_passes_unchanged_and_is_recorded"]),
             ShownAs(
                 "as `server__prompt`",
-                &["all_servers::all_servers_get_their_own_names_and_addresses_back"],
+                &["gateway::methods::requests_reach_their_server_unchanged_on_each_view"],
             ),
             ShownAs("as `server__prompt`", &["linked::people_use_the_prompts_of_all_servers"]),
         ],
@@ -165,28 +184,28 @@ const ROWS: &[Row] = &[
     Row {
         capability: "completion",
         cells: [
-            Shown(&["offers::requests_and_lists_pass_unchanged"]),
+            Shown(&["gateway::methods::requests_reach_their_server_unchanged_on_each_view"]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
-            Shown(&["all_servers::all_servers_get_their_own_names_and_addresses_back"]),
+            Shown(&["gateway::methods::requests_reach_their_server_unchanged_on_each_view"]),
             Not("not declared"),
         ],
     },
     Row {
         capability: "logging",
         cells: [
-            Shown(&["offers::log_messages_reach_each_client_from_its_own_level_on"]),
+            Shown(&["gateway::notices::log_messages_reach_each_client_from_its_own_level_on"]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
-            Shown(&["all_servers::a_log_level_reaches_all_servers_and_those_that_come_later"]),
+            Shown(&["gateway::notices::a_log_level_reaches_all_servers_and_those_that_come_later"]),
             Not("not declared"),
         ],
     },
     Row {
         capability: "`list_changed` of tools",
         cells: [
-            Shown(&["passthrough::clients_are_told_when_their_list_changes"]),
+            Shown(&["gateway::list_changes::clients_are_told_when_their_list_changes"]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&[
-                "passthrough::clients_are_told_when_their_list_changes",
+                "gateway::list_changes::clients_are_told_when_their_list_changes",
                 "tokens::a_changed_list_is_announced_only_to_those_who_see_the_change",
             ]),
             Not("the seven tools never change"),
@@ -196,12 +215,12 @@ const ROWS: &[Row] = &[
         capability: "`list_changed` of prompts and resources",
         cells: [
             Shown(&[
-                "offers::changed_prompts_and_templates_are_hidden_and_locked_until_approved",
-                "offers::a_change_of_resources_is_told_once_to_each_client_that_sees_the_server",
+                "gateway::list_changes::changed_prompts_and_templates_are_hidden_and_locked_until_approved",
+                "gateway::notices::a_change_of_resources_is_told_once_to_each_client_that_sees_the_server",
             ]),
             Shown(&["wrap::notifications_lists_and_subscriptions_pass_in_both_directions"]),
             Shown(&[
-                "all_servers::a_change_is_told_once_to_each_client_of_all_servers_that_sees_it",
+                "gateway::list_changes::a_change_is_told_once_to_each_client_of_all_servers_that_sees_it",
             ]),
             ShownAs(
                 "of prompts",
@@ -213,8 +232,8 @@ const ROWS: &[Row] = &[
         capability: "a server's own methods and notifications",
         cells: [
             Shown(&[
-                "offers::requests_and_lists_pass_unchanged",
-                "offers::a_client_with_its_own_connection_hears_everything_within_its_call",
+                "gateway::methods::requests_reach_their_server_unchanged_on_each_view",
+                "gateway::notices::a_client_with_its_own_connection_hears_everything_within_its_call",
             ]),
             Shown(&["wrap::everything_besides_tools_passes_unchanged_and_is_recorded"]),
             Not("-32601"),
@@ -224,10 +243,10 @@ const ROWS: &[Row] = &[
     Row {
         capability: "`extensions` and `experimental` of the client",
         cells: [
-            Shown(&["offers::extensions_of_a_client_reach_the_server"]),
+            Shown(&["gateway::own_lists::extensions_of_a_client_reach_the_server"]),
             Shown(&["wrap::messages_pass_byte_for_byte_in_both_directions"]),
             Shown(&[
-                "all_servers::a_client_of_all_servers_lists_what_is_there_for_its_capabilities_from_the_start",
+                "gateway::own_lists::a_client_of_all_servers_lists_what_is_there_for_its_capabilities_from_the_start",
             ]),
             Shown(&["linked::what_a_client_declares_and_announces_reaches_the_server"]),
         ],
@@ -235,7 +254,7 @@ const ROWS: &[Row] = &[
     Row {
         capability: "`extensions` and `experimental` of the server",
         cells: [
-            Shown(&["offers::a_view_of_one_server_has_that_servers_capabilities"]),
+            Shown(&["gateway::methods::each_view_declares_what_its_servers_offer"]),
             Shown(&["wrap::messages_pass_byte_for_byte_in_both_directions"]),
             Not("they belong to one server"),
             Not("they belong to one server"),
@@ -300,12 +319,23 @@ fn table() -> String {
     text + "\n"
 }
 
-/// Returns the names of all tests of this program.
+/// Returns the names of the tests in a file of the gateway crate.
+fn gateway_tests(file: &Source) -> Vec<String> {
+    let module = file.path.file_stem().unwrap().to_str().unwrap();
+    let tests = file.text.split("#[tokio::test]\nasync fn ").skip(1);
+    let names = tests.filter_map(|test| test.split('(').next());
+    names.map(|name| format!("gateway::{module}::{name}")).collect()
+}
+
+/// Returns the names of all tests of this program and of the gateway's views.
 fn all_tests() -> BTreeSet<String> {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program).arg("--list").output().unwrap();
     let list = String::from_utf8(output.stdout).unwrap();
-    list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+    let tests = list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned);
+    let files = tidy::rust_files();
+    let views = files.iter().filter(|file| file.path.starts_with(GATEWAY_TESTS));
+    tests.chain(views.flat_map(gateway_tests)).collect()
 }
 
 #[test]
