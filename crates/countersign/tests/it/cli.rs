@@ -326,3 +326,14 @@ async fn the_demo_plays_its_script_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!dir.path().join("home").exists(), "the person's own home is not touched");
 }
+
+#[tokio::test]
+async fn an_empty_variable_counts_as_unset() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = program(dir.path());
+    command.args(["upstream", "list"]).env("COUNTERSIGN_CONFIG", "");
+    let output = command.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let given = run(dir.path(), ["upstream", "list", "--config", ""]).await;
+    assert_ne!(given.status.code(), Some(0), "an empty argument is a mistake");
+}

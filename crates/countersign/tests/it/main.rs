@@ -24,7 +24,6 @@ mod events;
 mod export;
 mod five_workflows;
 mod foreign;
-mod forwarding;
 mod found;
 mod health;
 mod help;

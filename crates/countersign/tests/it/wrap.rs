@@ -9,6 +9,7 @@ use mcp::limits::BATCH_MESSAGES_MAX;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::client::code;
 use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::{command, program};
@@ -523,4 +524,16 @@ async fn notifications_lists_and_subscriptions_pass_in_both_directions() {
     wrap.answer("t").await;
     let heard = std::fs::read_to_string(dir.path().join("heard")).unwrap();
     assert!(heard.contains("notifications/roots/list_changed -"), "{heard}");
+}
+
+#[tokio::test]
+async fn a_response_over_the_limit_fails_its_call_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = json!([{"name": "big", "x-do": {"text": 17 << 20}}, {"name": "echo"}]);
+    let mut wire = wrapped(dir.path(), "s", &words(&scripted(dir.path(), "s", &tools)));
+    wire.greet().await;
+    for (tool, expected) in [("big", "RESPONSE_TOO_LARGE"), ("echo", "ok")] {
+        let answer = wire.call(tool, tool, json!({})).await;
+        assert_eq!(code(&answer["result"]), expected, "{tool}");
+    }
 }
