@@ -336,7 +336,7 @@ fn position(text: &str, part: &str) -> Range<usize> {
 /// Returns digits that distinguish texts well enough for a name.
 pub(crate) fn short_hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    text::hex::encode(&digest[..HASH_DIGITS / 2])
 }
 
 #[cfg(test)]

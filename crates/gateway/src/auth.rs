@@ -199,7 +199,7 @@ pub fn secret(kind: Credential) -> Result<String, Refusal> {
 
 /// Generates random bytes, as hexadecimal digits.
 pub fn random_digits<const BYTES: usize>() -> Result<String, Refusal> {
-    Ok(random::<BYTES>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(text::hex::encode(&random::<BYTES>()?))
 }
 
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], Refusal> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use domain::config::ConfigTemplate;
 use mcp::message::Raw;
 use serde::Deserialize;
+use text::percent;
 
 use crate::secrets::SecretValues;
 use crate::spec::{ChildCommand, ServerEndpoint};
@@ -145,24 +146,8 @@ impl ClientRoots {
 fn folder_of(uri: &str) -> Option<String> {
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let encoded = rest.strip_prefix('/')?.as_bytes();
-    let mut bytes = vec![b'/'];
-    let mut at = 0;
-    while let Some(byte) = encoded.get(at) {
-        let digits = encoded.get(at + 1..at + 3).and_then(|digits| str::from_utf8(digits).ok());
-        let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match decoded.filter(|_| *byte == b'%') {
-            Some(decoded) => {
-                bytes.push(decoded);
-                at += 3;
-            }
-            None => {
-                bytes.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|path| !path.contains('\0'))
+    let path = percent::decode_leniently(rest).filter(|_| rest.starts_with('/'));
+    path.filter(|path| !path.contains('\0'))
 }
 
 /// Returns the first folder that the reference file server may use, which stands behind the name of

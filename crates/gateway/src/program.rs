@@ -75,7 +75,7 @@ fn digest(file: &mut File) -> io::Result<String> {
             read => hasher.update(&buffer[..read]),
         }
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(text::hex::encode(&hasher.finalize()))
 }
 
 /// Finds the program: a path from the child's folder, or a name in the folders of the child's

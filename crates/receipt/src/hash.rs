@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
+use text::hex;
 
 const PREFIX: &str = "sha256:";
 const BYTES: usize = 32;
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; BYTES]);
@@ -27,13 +27,8 @@ impl Hash {
     }
 
     pub(super) fn write(&self, out: &mut String) {
-        let mut digits = [0; 2 * BYTES];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
         out.push_str(PREFIX);
-        out.push_str(std::str::from_utf8(&digits).expect("hex digits are ASCII"));
+        hex::push(out, &self.0);
     }
 }
 
@@ -62,23 +57,13 @@ impl FromStr for Hash {
 
     /// Uppercase digits are rejected: two spellings of one hash would compare as different links.
     fn from_str(text: &str) -> Result<Hash, NotAHash> {
-        let digits = text.strip_prefix(PREFIX).ok_or(NotAHash)?.as_bytes();
-        if digits.len() != 2 * BYTES {
+        let digits = text.strip_prefix(PREFIX).ok_or(NotAHash)?;
+        let mut bytes = [0; BYTES];
+        hex::decode(digits, &mut bytes).ok_or(NotAHash)?;
+        if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
             return Err(NotAHash);
         }
-        let mut bytes = [0; BYTES];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
         Ok(Hash(bytes))
-    }
-}
-
-fn nibble(digit: u8) -> Result<u8, NotAHash> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(NotAHash),
     }
 }
 

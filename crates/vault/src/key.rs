@@ -12,6 +12,7 @@ use aws_lc_rs::digest;
 use base64ct::{Base64, Encoding};
 use domain::config::SecretsKey;
 use serde::{Deserialize, Serialize};
+use text::hex;
 use zeroize::Zeroizing;
 
 use super::error::VaultError;
@@ -169,8 +170,8 @@ impl KeyPlaces {
             SecretsKey::Auto if self.prefers_keychain => KeyHolder::Keychain,
             SecretsKey::Auto | SecretsKey::File => KeyHolder::File,
         };
-        let name = KeyName { id: hex(&random::<ID_BYTES>()?[..]), holder };
-        let text = Zeroizing::new(hex(&random::<KEY_BYTES>()?[..]));
+        let name = KeyName { id: hex::encode(&random::<ID_BYTES>()?[..]), holder };
+        let text = Zeroizing::new(hex::encode(&random::<KEY_BYTES>()?[..]));
         let name = self.put(name, &text, choice)?;
         // As it will be loaded later, so that nothing is encrypted with a key that was not kept.
         let key = self.load(&name, choice)?;
@@ -325,25 +326,12 @@ fn is_id(id: &str) -> bool {
     id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push(DIGITS[usize::from(byte >> 4)].into());
-        text.push(DIGITS[usize::from(byte & 15)].into());
-    }
-    text
-}
-
 /// Reads a key in hex or Base64, alone on its line.
 fn parsed(text: &str) -> Option<Key> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    if text.len() == 2 * KEY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        for (at, byte) in key.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-        }
+    if hex::decode(text, &mut key[..]).is_some() {
         return Some(key);
     }
     let length = Base64::decode(text, &mut key[..]).ok()?.len();
@@ -355,7 +343,7 @@ fn fingerprint(key: &Key) -> String {
     let mut digest = digest::Context::new(&digest::SHA256);
     digest.update(b"countersign vault key\n");
     digest.update(&key[..]);
-    hex(&digest.finish().as_ref()[..ID_BYTES])
+    hex::encode(&digest.finish().as_ref()[..ID_BYTES])
 }
 
 fn another(id: &str) -> VaultError {

@@ -27,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("domain", &["text", "redact", "embed", "receipt", "search", "suspect", "touch"]),
     ("workflow", &["text", "domain"]),
     ("provider", &["mcp", "text", "domain"]),
-    ("vault", &["receipt", "domain"]),
+    ("vault", &["text", "receipt", "domain"]),
     ("store", &["text", "redact", "receipt", "touch", "domain", "vault"]),
     ("tools", &["mcp", "plugin-sdk", "text", "domain", "provider"]),
     ("runner", &["mcp", "text", "domain", "workflow", "provider", "store", "tools"]),

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
+use text::percent;
+
 /// Qualified addresses begin with this, the server's name and a slash; the server's own address
 /// follows unchanged.
 const QUALIFIED: &str = "countersign://server/";
@@ -230,10 +232,10 @@ pub(super) fn split(address: &str) -> Option<(String, String)> {
     let page = address.strip_prefix(UI).and_then(|rest| rest.strip_prefix(UI_MARK));
     if let Some(rest) = page {
         let (server, rest) = rest.split_once('/')?;
-        return Some((decoded(server)?, format!("{UI}{rest}")));
+        return Some((percent::decode(server)?, format!("{UI}{rest}")));
     }
     let (server, uri) = address.strip_prefix(QUALIFIED)?.split_once('/')?;
-    Some((decoded(server)?, uri.to_owned()))
+    Some((percent::decode(server)?, uri.to_owned()))
 }
 
 /// Reports whether an address looks qualified. One that a server wrote like this is qualified once
@@ -285,31 +287,7 @@ fn spelled_prefix(inner: &str, prefix: &str) -> Option<usize> {
 
 /// Writes a server's name as one segment of a path.
 fn encoded(server: &str) -> String {
-    let mut text = String::with_capacity(server.len());
-    for byte in server.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
-}
-
-fn decoded(segment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent::encode(server, percent::is_unreserved)
 }
 
 /// Returns the text of a template in front of its first expression.

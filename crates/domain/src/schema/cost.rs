@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
+use text::percent;
 
 use super::pattern;
 
@@ -334,7 +335,7 @@ impl<'a> Builder<'a> {
     /// Resolves a reference within the document.
     fn target(&mut self, reference: &Value) -> Option<&'a Value> {
         let fragment = reference.as_str()?.strip_prefix('#')?;
-        let fragment = decoded(fragment)?;
+        let fragment = percent::decode(fragment)?;
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&fragment);
         }
@@ -355,17 +356,6 @@ fn subschemas<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
         Value::Object(map) if named => map.values().collect(),
         other => vec![other],
     }
-}
-
-/// Percent-decodes a fragment.
-fn decoded(fragment: &str) -> Option<String> {
-    let mut parts = fragment.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Collects anchors; the first subschema of each anchor counts.

@@ -165,7 +165,7 @@ fn hashed(written: &str, shown: String) -> String {
 
 fn digits(text: &str) -> String {
     let hash = Hash::of(text.as_bytes());
-    hash.as_bytes().iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    text::hex::encode(&hash.as_bytes()[..DIGITS / 2])
 }
 
 #[cfg(test)]

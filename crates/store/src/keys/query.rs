@@ -6,6 +6,8 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use text::hex;
+
 /// The file in the folder of the keys.
 const FILE: &str = "query.key";
 
@@ -32,21 +34,17 @@ pub(crate) fn read(dir: &Path) -> Option<[u8; BYTES]> {
     let path = dir.join(FILE);
     let is_secret = fs::metadata(&path).is_ok_and(|file| file.mode() & 0o077 == 0);
     let text = fs::read_to_string(&path).ok().filter(|_| is_secret)?;
-    let text = text.trim();
     let mut key = [0; BYTES];
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    (text.len() == 2 * BYTES).then_some(key)
+    hex::decode(text.trim(), &mut key)?;
+    Some(key)
 }
 
 /// Writes the key under a temporary name and renames it: a crash leaves a complete file or none.
 fn write(dir: &Path, key: &[u8; BYTES]) -> std::io::Result<()> {
-    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let beside = dir.join(format!("{FILE}.new"));
     let _ = fs::remove_file(&beside);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    writeln!(file, "{digits}")?;
+    writeln!(file, "{}", hex::encode(key))?;
     file.sync_all()?;
     fs::rename(&beside, dir.join(FILE))
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
+use text::hex;
 
 use super::limits;
 
@@ -26,7 +27,7 @@ pub(super) fn read_text(path: &Path) -> Result<TextFile, String> {
     if bytes.len() as u64 > limits::YAML_BYTES_MAX {
         return Err(fault(path, "too large"));
     }
-    let sha256 = hex(&Sha256::digest(&bytes));
+    let sha256 = hex::encode(&Sha256::digest(&bytes));
     let text = String::from_utf8(bytes).map_err(|_| fault(path, "not UTF-8"))?;
     Ok(TextFile { text, sha256 })
 }
@@ -67,17 +68,13 @@ fn pour(from: File, to: &mut impl Write) -> std::io::Result<String> {
     let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
     loop {
         match from.read(&mut chunk)? {
-            0 => return Ok(hex(&hasher.finalize())),
+            0 => return Ok(hex::encode(&hasher.finalize())),
             read => {
                 hasher.update(&chunk[..read]);
                 to.write_all(&chunk[..read])?;
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn fault(path: &Path, error: impl std::fmt::Display) -> String {

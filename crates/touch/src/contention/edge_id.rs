@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use text::hex;
 
 use super::touch::ContentionKind;
 
@@ -33,22 +34,15 @@ impl EdgeId {
     }
 
     pub fn parse(text: &str) -> Option<EdgeId> {
-        let text = text.as_bytes();
-        if text.len() != 2 * EdgeId::BYTES || !text.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
         let mut id = [0; EdgeId::BYTES];
-        for (byte, digits) in id.iter_mut().zip(text.chunks(2)) {
-            let digits = str::from_utf8(digits).ok()?;
-            *byte = u8::from_str_radix(digits, 16).ok()?;
-        }
+        hex::decode(text, &mut id)?;
         Some(EdgeId(id))
     }
 }
 
 impl std::fmt::Display for EdgeId {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        formatter.write_str(&hex::encode(&self.0))
     }
 }
 

@@ -1,12 +1,12 @@
 //! One spelling for one thing: ids, kinds, files of this machine and addresses.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
 use super::{CallPlace, Target, clean, is_break, of_file, tidy, uri};
 use redact::{REDACTED, is_secret_key};
+use text::{hex, percent};
 
 /// The system of addresses, whichever tool reaches them.
 pub(super) const WEB: &str = "web";
@@ -107,23 +107,7 @@ fn unescaped(text: &str) -> Option<String> {
 
 /// Returns text without percent-encoding; `None` if it has none, or if what it hides is not a text.
 fn decoded(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        let code = if *byte == b'%' { Some(escape(tail)?) } else { None };
-        bytes.push(code.unwrap_or(*byte));
-        rest = if code.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// Returns the byte that the two digits after a `%` encode.
-fn escape(digits: &[u8]) -> Option<u8> {
-    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
-    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
+    if text.contains('%') { percent::decode(text) } else { None }
 }
 
 /// Returns a kind in the singular, in lower case and in full: `Pods` and `po` are `pod`. A kind
@@ -305,13 +289,13 @@ fn reencoded(text: &str) -> String {
     while let Some(at) = rest.find('%') {
         written.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        match escape(rest.as_bytes()) {
-            Some(code) if code.is_ascii_alphanumeric() || b"-._~".contains(&code) => {
+        match percent::escaped_byte(rest.as_bytes()) {
+            Some(code) if percent::is_unreserved(code) => {
                 written.push(char::from(code));
                 rest = &rest[2..];
             }
             Some(code) => {
-                let _ = write!(written, "%{code:02X}");
+                percent::push_escape(&mut written, code);
                 rest = &rest[2..];
             }
             None => written.push('%'),
@@ -327,15 +311,7 @@ fn escaped(text: &str) -> Cow<'_, str> {
     if text.bytes().all(is_plain) {
         return Cow::Borrowed(text);
     }
-    let mut written = String::with_capacity(text.len() + 16);
-    for byte in text.bytes() {
-        if is_plain(byte) {
-            written.push(char::from(byte));
-        } else {
-            let _ = write!(written, "%{byte:02X}");
-        }
-    }
-    Cow::Owned(written)
+    Cow::Owned(percent::encode(text, is_plain))
 }
 
 fn replaced<'t>(text: &'t str, char: char, by: &str) -> Cow<'t, str> {
@@ -376,11 +352,7 @@ fn query_digest(query: &str, key: &[u8; 32]) -> String {
         hash.update(pair.as_bytes());
         hash.update(b"&");
     }
-    let mut digest = String::from("?~");
-    for byte in hash.finalize().iter().take(QUERY_DIGITS / 2) {
-        let _ = write!(digest, "{byte:02x}");
-    }
-    digest
+    format!("?~{}", hex::encode(&hash.finalize()[..QUERY_DIGITS / 2]))
 }
 
 /// Returns the name of a parameter, in lower case.

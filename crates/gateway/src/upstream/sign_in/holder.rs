@@ -59,8 +59,7 @@ pub(super) fn is_of_token(grant: &str, name: &str, id: &TokenId) -> bool {
 }
 
 fn token_part(name: &str, id: &TokenId) -> String {
-    let digits: String = id.0[..ID_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(" {name} {digits}")
+    format!(" {name} {}", text::hex::encode(&id.0[..ID_BYTES]))
 }
 
 #[cfg(test)]

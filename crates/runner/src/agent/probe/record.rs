@@ -60,7 +60,7 @@ pub(super) async fn key(installed: &InstalledAgent) -> std::io::Result<String> {
     let ours = env!("CARGO_PKG_VERSION");
     hash.update(format!("\0{provider}\0{version}\0{ours}\0{REVISION}"));
     hash.update(installed.catalogue());
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(text::hex::encode(&hash.finalize()))
 }
 
 async fn hash_of(program: PathBuf) -> std::io::Result<Sha256> {
