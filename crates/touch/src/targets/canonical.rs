@@ -18,24 +18,7 @@ const SHARED_SCHEMES: &[&str] =
 /// Hexadecimal digits of the hash that replaces a query.
 const QUERY_DIGITS: usize = 12;
 
-/// Parameters that say where a visitor came from, not what the address shows.
-const TRACKING: &[&str] = &[
-    "_ga",
-    "_gl",
-    "dclid",
-    "fbclid",
-    "gad_source",
-    "gbraid",
-    "gclid",
-    "igshid",
-    "mc_cid",
-    "mc_eid",
-    "msclkid",
-    "si",
-    "twclid",
-    "wbraid",
-    "yclid",
-];
+const TRACKING: &[&str] = text::words!("canonical/tracking.txt");
 
 /// Beginnings of families of parameters that track a visitor or sign an address.
 const FAMILIES: &[&str] = &["utm_", "mtm_", "hsa_", "x-amz-", "x-goog-", "session"];

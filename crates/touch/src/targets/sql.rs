@@ -13,63 +13,9 @@ pub(super) const STATEMENT_BYTES_MAX: usize = 32 << 10;
 /// The parts of a qualified name: server, database, schema, table.
 const NAME_PARTS_MAX: usize = 4;
 
-/// Words before the name of a table that is created, altered or dropped.
-const DEFINITION_WORDS: &[&str] = &[
-    "or",
-    "replace",
-    "temp",
-    "temporary",
-    "unlogged",
-    "external",
-    "transient",
-    "global",
-    "local",
-    "foreign",
-    "materialized",
-    "virtual",
-    "if",
-    "not",
-    "exists",
-    "only",
-];
-
-/// Statements that change nothing themselves. Others may follow in one of them, even without a sign
-/// between.
-const HARMLESS: &[&str] = &[
-    "analyze",
-    "begin",
-    "checkpoint",
-    "close",
-    "commit",
-    "deallocate",
-    "declare",
-    "discard",
-    "else",
-    "end",
-    "fetch",
-    "go",
-    "if",
-    "pragma",
-    "print",
-    "release",
-    "reset",
-    "return",
-    "rollback",
-    "savepoint",
-    "set",
-    "show",
-    "start",
-    "use",
-    "vacuum",
-    "values",
-    "while",
-];
-
-/// Statements that may do anything, such as those that run a text.
-const OPAQUE: &[&str] = &[
-    "attach", "call", "comment", "detach", "do", "exec", "execute", "grant", "handler", "import",
-    "load", "lock", "optimize", "prepare", "put", "refresh", "reindex", "revoke", "unload",
-];
+const DEFINITION_WORDS: &[&str] = text::words!("sql/definition-words.txt");
+const HARMLESS: &[&str] = text::words!("sql/harmless.txt");
+const OPAQUE: &[&str] = text::words!("sql/opaque.txt");
 
 /// Words before a verb that is none there: `for update`, `on delete cascade`.
 const LEADS: &[&str] = &["after", "before", "for", "instead", "key", "of", "on", "or"];

@@ -44,50 +44,13 @@ pub(super) fn has(list: &[&str], word: &str) -> bool {
 
 // --- The ends of keys ---
 
-/// Ends of keys that hold an id: `issue_id`, `projectKey`.
-pub(super) const ID_ENDS: &[&str] = &[
-    "arn",
-    "gid",
-    "guid",
-    "id",
-    "identifier",
-    "identifiers",
-    "ids",
-    "iid",
-    "key",
-    "keys",
-    "sid",
-    "slug",
-    "slugs",
-    "ts",
-    "uid",
-    "uids",
-    "urn",
-    "uuid",
-    "uuids",
-];
+pub(super) const ID_ENDS: &[&str] = text::words!("words/id-ends.txt");
 
 /// Keys that are an id without a noun.
 pub(super) const BARE_IDS: &[&str] =
     &["gid", "guid", "id", "identifier", "ids", "iid", "sid", "slug", "uid", "uids", "urn", "uuid"];
 
-/// Ends of keys that hold a file or folder.
-pub(super) const PATH_ENDS: &[&str] = &[
-    "dir",
-    "directories",
-    "directory",
-    "dirname",
-    "dirpath",
-    "file",
-    "filename",
-    "filenames",
-    "filepath",
-    "filepaths",
-    "files",
-    "path",
-    "pathname",
-    "paths",
-];
+pub(super) const PATH_ENDS: &[&str] = text::words!("words/path-ends.txt");
 
 /// Ends of keys that hold an address.
 pub(super) const ADDRESS_ENDS: &[&str] = &["endpoint", "uri", "uris", "url", "urls"];
@@ -111,111 +74,11 @@ pub(super) const SOURCES: &[&str] = &["from", "input", "old", "original", "sourc
 pub(super) const DESTINATIONS: &[&str] =
     &["dest", "destination", "download", "dst", "new", "output", "save", "target", "to"];
 
-/// Words that make a key a condition, a part of a search or a limit.
-pub(super) const CONDITIONS: &[&str] = &[
-    "contains",
-    "exclude",
-    "excluded",
-    "exclusion",
-    "filter",
-    "filters",
-    "glob",
-    "ignore",
-    "include",
-    "included",
-    "like",
-    "limit",
-    "mask",
-    "match",
-    "max",
-    "min",
-    "order",
-    "pattern",
-    "patterns",
-    "prefix",
-    "search",
-    "selector",
-    "sort",
-    "suffix",
-    "term",
-    "terms",
-];
-
-/// Words of the conversation between caller and server; what they name ends with it.
-pub(super) const CONVERSATION: &[&str] = &[
-    "client",
-    "correlation",
-    "cursor",
-    "idempotency",
-    "nonce",
-    "prompt",
-    "session",
-    "sessions",
-    "thought",
-    "token",
-    "tokens",
-];
-
-/// Words before `path` that make it a place inside a document or a program.
-pub(super) const INNER_PATHS: &[&str] = &[
-    "api",
-    "attribute",
-    "class",
-    "css",
-    "entrypoint",
-    "field",
-    "fields",
-    "http",
-    "json",
-    "key",
-    "member",
-    "name",
-    "node",
-    "previous",
-    "property",
-    "route",
-    "symbol",
-    "url",
-    "xml",
-];
-
-/// Words before `path` that make it the folder to which other paths are relative.
-pub(super) const BASE_PATHS: &[&str] = &[
-    "base",
-    "cwd",
-    "project",
-    "repo",
-    "repository",
-    "root",
-    "vault",
-    "workdir",
-    "working",
-    "workspace",
-];
-
-/// Words before `url` that make it a place to call or a setting, not a thing that is touched.
-pub(super) const CALLED_ADDRESSES: &[&str] = &[
-    "api",
-    "auth",
-    "avatar",
-    "base",
-    "callback",
-    "cancel",
-    "homepage",
-    "host",
-    "icon",
-    "login",
-    "logo",
-    "proxy",
-    "redirect",
-    "referer",
-    "region",
-    "return",
-    "server",
-    "success",
-    "thumbnail",
-    "webhook",
-];
+pub(super) const CONDITIONS: &[&str] = text::words!("words/conditions.txt");
+pub(super) const CONVERSATION: &[&str] = text::words!("words/conversation.txt");
+pub(super) const INNER_PATHS: &[&str] = text::words!("words/inner-paths.txt");
+pub(super) const BASE_PATHS: &[&str] = text::words!("words/base-paths.txt");
+pub(super) const CALLED_ADDRESSES: &[&str] = text::words!("words/called-addresses.txt");
 
 /// Words before `url` that make it the content of what is sent or made.
 pub(super) const CONTENT_ADDRESSES: &[&str] =
@@ -223,193 +86,19 @@ pub(super) const CONTENT_ADDRESSES: &[&str] =
 
 // --- Nouns ---
 
-/// Nouns that describe a thing rather than name it, unless the tool is about them: the assignee of
-/// an issue, the template of a page.
-pub(super) const ATTRIBUTES: &[&str] = &[
-    "account",
-    "artist",
-    "asset",
-    "assignee",
-    "attribute",
-    "author",
-    "branch",
-    "category",
-    "chart",
-    "city",
-    "color",
-    "column",
-    "commit",
-    "company",
-    "component",
-    "config",
-    "contact",
-    "country",
-    "creator",
-    "currency",
-    "custom",
-    "department",
-    "device",
-    "domain",
-    "embedding",
-    "event",
-    "field",
-    "folder",
-    "font",
-    "group",
-    "image",
-    "label",
-    "language",
-    "layer",
-    "layout",
-    "library",
-    "link",
-    "list",
-    "location",
-    "media",
-    "member",
-    "metric",
-    "milestone",
-    "model",
-    "owner",
-    "parent",
-    "person",
-    "place",
-    "player",
-    "pool",
-    "position",
-    "priority",
-    "property",
-    "provider",
-    "region",
-    "reporter",
-    "reviewer",
-    "revision",
-    "role",
-    "section",
-    "sprint",
-    "state",
-    "station",
-    "status",
-    "style",
-    "tag",
-    "team",
-    "template",
-    "texture",
-    "theme",
-    "tool",
-    "trace",
-    "transition",
-    "type",
-    "user",
-    "username",
-    "variable",
-    "version",
-    "voice",
-];
-
-/// Nouns that name no resource, whatever the tool: choices, measures, parts of a person's name.
-pub(super) const PLAIN_VALUES: &[&str] = &[
-    "airport",
-    "artist",
-    "city",
-    "company",
-    "country",
-    "county",
-    "currency",
-    "display",
-    "district",
-    "family",
-    "first",
-    "friendly",
-    "full",
-    "game",
-    "given",
-    "last",
-    "locale",
-    "metro",
-    "middle",
-    "new",
-    "nick",
-    "old",
-    "operation",
-    "phone",
-    "place",
-    "region",
-    "screen",
-    "search",
-    "short",
-    "sort",
-    "station",
-    "street",
-    "subscription key",
-    "ticker",
-    "time",
-    "time zone",
-    "timezone",
-    "unit",
-];
+pub(super) const ATTRIBUTES: &[&str] = text::words!("words/attributes.txt");
+pub(super) const PLAIN_VALUES: &[&str] = text::words!("words/plain-values.txt");
 
 /// Words after a noun that say which of its ids is meant.
 pub(super) const QUALIFIERS: &[&str] =
     &["external", "full", "global", "internal", "numeric", "public", "unique"];
 
-/// Attributes that are choices: what a tool applies or sets is not what it touches.
-pub(super) const OPTIONS: &[&str] = &[
-    "attribute",
-    "category",
-    "chart",
-    "city",
-    "color",
-    "column",
-    "config",
-    "country",
-    "currency",
-    "custom",
-    "embedding",
-    "field",
-    "font",
-    "language",
-    "layer",
-    "layout",
-    "location",
-    "metric",
-    "model",
-    "pool",
-    "position",
-    "priority",
-    "property",
-    "provider",
-    "region",
-    "state",
-    "status",
-    "style",
-    "template",
-    "texture",
-    "theme",
-    "transition",
-    "type",
-    "variable",
-    "version",
-    "voice",
-];
+pub(super) const OPTIONS: &[&str] = text::words!("words/options.txt");
 
 /// Attributes that are places, from the best: something is made in them if nothing else is named.
 pub(super) const PLACES: [&str; 6] = ["parent", "folder", "list", "team", "group", "account"];
 
-/// Servers with their own files, even if they run on this machine.
-pub(super) const REMOTE_STORES: &[&str] = &[
-    "box",
-    "dropbox",
-    "ftp",
-    "gdrive",
-    "nextcloud",
-    "onedrive",
-    "s3",
-    "sftp",
-    "sharepoint",
-    "ssh",
-    "webdav",
-];
+pub(super) const REMOTE_STORES: &[&str] = text::words!("words/remote-stores.txt");
 
 /// Last words of keys whose objects hold the arguments proper: `issue_data`.
 pub(super) const ENVELOPE_ENDS: [&str; 6] =
@@ -422,174 +111,12 @@ pub(super) const COMPOUND_SCOPES: [&str; 5] =
 /// Nouns of tools whose `topic` is that of a broker, not of a conversation.
 pub(super) const BROKER_NOUNS: [&str; 4] = ["consumer", "event", "message", "topic"];
 
-/// Things inside a document: next to the path of the document, they add nothing.
-pub(super) const PARTS: &[&str] = &[
-    "bookmark",
-    "cell",
-    "chart",
-    "class",
-    "column",
-    "footnote",
-    "function",
-    "layer",
-    "layout",
-    "line",
-    "method",
-    "notebook",
-    "object",
-    "paragraph",
-    "placeholder",
-    "presentation",
-    "range",
-    "row",
-    "section",
-    "series",
-    "shape",
-    "sheet",
-    "slide",
-    "style",
-    "symbol",
-    "table",
-    "test",
-    "variable",
-    "workbook",
-    "worksheet",
-];
-
-/// Things that are known by a number.
-pub(super) const NUMBERED: &[&str] = &[
-    "build",
-    "case",
-    "change",
-    "discussion",
-    "incident",
-    "invoice",
-    "issue",
-    "job",
-    "order",
-    "pr",
-    "pull",
-    "request",
-    "run",
-    "ticket",
-];
-
-/// Things that a key names by the noun alone: `subscription: "sub_1"`, `container: "web"`.
-pub(super) const NAMED_ALONE: &[&str] = &[
-    "app",
-    "application",
-    "charge",
-    "container",
-    "crate",
-    "customer",
-    "dispute",
-    "entity",
-    "gist",
-    "invoice",
-    "package",
-    "payment intent",
-    "pod",
-    "product",
-    "queue",
-    "stream",
-    "subscription",
-    "volume",
-];
-
-/// Aspects of a thing, which follow its name in that of a tool: `get_container_logs`.
-pub(super) const ASPECTS: &[&str] = &[
-    "attribute",
-    "body",
-    "by",
-    "children",
-    "code",
-    "config",
-    "configuration",
-    "content",
-    "contents",
-    "count",
-    "data",
-    "detail",
-    "details",
-    "diff",
-    "doc",
-    "docs",
-    "example",
-    "examples",
-    "field",
-    "fields",
-    "health",
-    "history",
-    "info",
-    "information",
-    "key",
-    "link",
-    "links",
-    "location",
-    "log",
-    "logs",
-    "metadata",
-    "name",
-    "names",
-    "outline",
-    "overview",
-    "permissions",
-    "preview",
-    "profile",
-    "properties",
-    "raw",
-    "readme",
-    "report",
-    "result",
-    "results",
-    "schema",
-    "size",
-    "source",
-    "state",
-    "statistics",
-    "stats",
-    "status",
-    "structure",
-    "summary",
-    "text",
-    "title",
-    "trend",
-    "uid",
-    "usage",
-    "value",
-    "values",
-    "version",
-    "versions",
-];
-
-/// Words that join the nouns of a tool's name, or follow them without adding a noun.
-pub(super) const JOINERS: &[&str] = &[
-    "a", "all", "an", "and", "any", "api", "as", "at", "batch", "bulk", "by", "current", "data",
-    "for", "from", "id", "ids", "in", "into", "is", "it", "latest", "many", "mcp", "multiple",
-    "new", "next", "of", "on", "one", "or", "safely", "self", "sid", "single", "the", "to", "tool",
-    "tools", "v1", "v2", "with", "within",
-];
-
-/// Objects that hold the arguments proper.
-pub(super) const ENVELOPES: &[&str] = &[
-    "args",
-    "arguments",
-    "body",
-    "data",
-    "deletions",
-    "input",
-    "inputs",
-    "item",
-    "items",
-    "params",
-    "parent",
-    "payload",
-    "query params",
-    "ref",
-    "request",
-    "resource",
-    "resource ref",
-];
+pub(super) const PARTS: &[&str] = text::words!("words/parts.txt");
+pub(super) const NUMBERED: &[&str] = text::words!("words/numbered.txt");
+pub(super) const NAMED_ALONE: &[&str] = text::words!("words/named-alone.txt");
+pub(super) const ASPECTS: &[&str] = text::words!("words/aspects.txt");
+pub(super) const JOINERS: &[&str] = text::words!("words/joiners.txt");
+pub(super) const ENVELOPES: &[&str] = text::words!("words/envelopes.txt");
 
 // --- Verbs ---
 
@@ -600,143 +127,19 @@ pub(super) const SEARCHES: &[&str] =
 /// Verbs that return several things of a place.
 pub(super) const LISTS: &[&str] = &["enumerate", "explore", "find", "list", "query", "scan"];
 
-/// Verbs that make something new.
-pub(super) const CREATES: &[&str] = &[
-    "add", "build", "clone", "create", "fork", "generate", "import", "insert", "install", "invite",
-    "make", "new", "register", "reply", "run", "schedule", "send", "share", "submit",
-];
-
-/// Verbs whose name for a thing is that of something that exists.
-pub(super) const USES: &[&str] = &[
-    "activate",
-    "append",
-    "approve",
-    "archive",
-    "call",
-    "cancel",
-    "check",
-    "clear",
-    "close",
-    "deactivate",
-    "delete",
-    "deploy",
-    "describe",
-    "disable",
-    "download",
-    "drop",
-    "edit",
-    "enable",
-    "execute",
-    "export",
-    "fetch",
-    "get",
-    "inspect",
-    "invoke",
-    "kill",
-    "load",
-    "lock",
-    "mark",
-    "merge",
-    "modify",
-    "monitor",
-    "open",
-    "patch",
-    "pause",
-    "publish",
-    "purge",
-    "put",
-    "read",
-    "remove",
-    "replace",
-    "reset",
-    "restart",
-    "restore",
-    "resume",
-    "retrieve",
-    "retry",
-    "save",
-    "scale",
-    "set",
-    "show",
-    "start",
-    "stop",
-    "summarize",
-    "switch",
-    "sync",
-    "transfer",
-    "trigger",
-    "truncate",
-    "turn",
-    "unlock",
-    "update",
-    "upsert",
-    "use",
-    "view",
-    "watch",
-    "write",
-];
+pub(super) const CREATES: &[&str] = text::words!("words/creates.txt");
+pub(super) const USES: &[&str] = text::words!("words/uses.txt");
 
 /// Verbs that read one thing.
 pub(super) const READS: &[&str] =
     &["describe", "fetch", "get", "open", "read", "retrieve", "show", "view"];
 
-/// Verbs of nearly any tool, which say nothing more about its arguments.
-pub(super) const OTHER_VERBS: &[&str] = &[
-    "analyze",
-    "apply",
-    "assign",
-    "compare",
-    "complete",
-    "convert",
-    "copy",
-    "duplicate",
-    "explain",
-    "extract",
-    "finalize",
-    "log",
-    "manage",
-    "move",
-    "mute",
-    "perform",
-    "post",
-    "process",
-    "push",
-    "release",
-    "rename",
-    "scrape",
-    "store",
-    "take",
-    "transform",
-    "transition",
-    "unmute",
-    "upload",
-    "validate",
-    "verify",
-];
+pub(super) const OTHER_VERBS: &[&str] = text::words!("words/other-verbs.txt");
 
 /// Verbs that take a thing from one place to another, so that both change.
 pub(super) const MOVES: &[&str] = &["move", "rename"];
 
-/// Verbs that handle a screen. Their names and keys are those of elements and of a keyboard.
-pub(super) const SCREEN: &[&str] = &[
-    "click",
-    "codegen",
-    "drag",
-    "evaluate",
-    "fill",
-    "hover",
-    "keyboard",
-    "mouse",
-    "press",
-    "screenshot",
-    "scroll",
-    "select",
-    "snapshot",
-    "swipe",
-    "tap",
-    "type",
-    "wait",
-];
+pub(super) const SCREEN: &[&str] = text::words!("words/screen.txt");
 
 /// Verbs that begin a connection; what they are given is a login.
 pub(super) const CONNECTS: &[&str] =

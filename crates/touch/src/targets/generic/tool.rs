@@ -3,19 +3,7 @@
 use super::super::canonical::singular;
 use super::super::words::{self, has, words};
 
-/// Verbs of tools that read a file to make something else of it.
-const SENDS: &[&str] = &[
-    "attach",
-    "attachment",
-    "import",
-    "load",
-    "post",
-    "publish",
-    "send",
-    "share",
-    "submit",
-    "upload",
-];
+const SENDS: &[&str] = text::words!("tool/sends.txt");
 
 /// The words of a tool's name, sorted by what they tell.
 #[derive(Clone, Debug, Default)]
