@@ -37,13 +37,20 @@ pub(super) fn lookalike(character: char) -> char {
 /// text is looked up.
 struct LetterTable(Vec<(char, char)>);
 
-static PLAIN_LETTERS: LazyLock<LetterTable> = LazyLock::new(|| LetterTable::of(&ACCENTED));
-static LATIN_LETTERS: LazyLock<LetterTable> = LazyLock::new(|| LetterTable::of(&LOOKALIKES));
+static PLAIN_LETTERS: LazyLock<LetterTable> =
+    LazyLock::new(|| LetterTable::read(include_str!("fold/accented.txt")));
+static LATIN_LETTERS: LazyLock<LetterTable> =
+    LazyLock::new(|| LetterTable::read(include_str!("fold/lookalikes.txt")));
 
 impl LetterTable {
-    fn of(rows: &[(char, &str)]) -> LetterTable {
-        let pairs = rows.iter().flat_map(|(letter, others)| others.chars().map(|c| (c, *letter)));
-        let mut pairs: Vec<(char, char)> = pairs.collect();
+    /// Reads lines of a letter, a blank and the characters that are read as it.
+    fn read(file: &str) -> LetterTable {
+        let mut pairs = Vec::new();
+        for line in file.lines().filter(|line| !line.starts_with('#')) {
+            let mut characters = line.chars();
+            let Some(letter) = characters.next() else { continue };
+            pairs.extend(characters.filter(|other| *other != ' ').map(|other| (other, letter)));
+        }
         pairs.sort_unstable();
         LetterTable(pairs)
     }
@@ -67,61 +74,6 @@ fn offset(character: char, first: u32, plain: char) -> char {
 fn offset_by(distance: u32, plain: char) -> char {
     char::from_u32(u32::from(plain) + distance).unwrap_or(plain)
 }
-
-const ACCENTED: [(char, &str); 22] = [
-    ('a', "àáâãäåāăąǎȧạảấầẩẫậắằẳẵặÀÁÂÃÄÅĀĂĄ"),
-    ('c', "çćĉċčÇĆĈĊČ"),
-    ('d', "ďđÐĎĐ"),
-    ('e', "èéêëēĕėęěẹẻẽếềểễệÈÉÊËĒĔĖĘĚ"),
-    ('g', "ĝğġģĜĞĠĢ"),
-    ('h', "ĥħĤĦ"),
-    ('i', "ìíîïĩīĭįıịỉÌÍÎÏĨĪĬĮİ"),
-    ('j', "ĵĴ"),
-    ('k', "ķĶ"),
-    ('l', "ĺļľŀłĹĻĽĿŁ"),
-    ('n', "ñńņňŉÑŃŅŇ"),
-    ('o', "òóôõöøōŏőọỏốồổỗộơớờÒÓÔÕÖØŌŎŐ"),
-    ('r', "ŕŗřŔŖŘ"),
-    ('s', "śŝşšſßŚŜŞŠ"),
-    ('t', "ţťŧŢŤŦ"),
-    ('u', "ùúûüũūŭůűųụủưÙÚÛÜŨŪŬŮŰŲ"),
-    ('w', "ŵŴ"),
-    ('y', "ýÿŷỳỹÝŶŸ"),
-    ('z', "źżžŹŻŽ"),
-    ('е', "ёЁ"),
-    ('\'', "’‘ʼ´"),
-    ('-', "‐‑‒–—―−"),
-];
-
-const LOOKALIKES: [(char, &str); 27] = [
-    ('a', "аαɑᴀ4@"),
-    ('b', "вЬьʙβ"),
-    ('c', "сϲᴄ"),
-    ('d', "ԁᴅɗ"),
-    ('e', "еєεᴇ3"),
-    ('f', "ꜰғ"),
-    ('g', "ɡɢԍ"),
-    ('h', "һнʜ"),
-    ('i', "іιɪ1!"),
-    ('j', "јᴊ"),
-    ('k', "кκᴋ"),
-    ('l', "ӏʟⅼ"),
-    ('m', "мᴍⅿ"),
-    ('n', "пηɴ"),
-    ('o', "оοσᴏ0"),
-    ('p', "рρᴘ"),
-    ('q', "ԛ"),
-    ('r', "гʀ"),
-    ('s', "ѕꜱ5$"),
-    ('t', "тτᴛ7"),
-    ('u', "υᴜ"),
-    ('v', "ѵνᴠ"),
-    ('w', "ѡωᴡԝ"),
-    ('x', "хχ"),
-    ('y', "уγʏ"),
-    ('z', "ᴢ"),
-    ('-', "·"),
-];
 
 #[cfg(test)]
 mod tests {

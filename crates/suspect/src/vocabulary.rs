@@ -1,11 +1,15 @@
 //! The words that rules are made of, by their role in a sentence. Words are lowercase and without
 //! accents; a star at the end matches any ending.
 
-mod english;
-mod other;
+use serde::Deserialize;
+
+const ENGLISH: &str = include_str!("vocabulary/english.json");
+const OTHER: &str = include_str!("vocabulary/other.json");
+const ANY: &str = include_str!("vocabulary/any.json");
 
 /// The role of a word in a sentence that steers a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Role {
     /// A verb that sets something aside.
     Dismiss,
@@ -103,41 +107,47 @@ pub(super) enum Language {
     Any,
 }
 
+/// The words of one role.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Words {
     pub(super) role: Role,
-    pub(super) language: Language,
-    /// The words, separated by `;`.
-    pub(super) words: &'static str,
+    pub(super) words: Vec<String>,
 }
 
-const fn en(role: Role, words: &'static str) -> Words {
-    Words { role, language: Language::English, words }
-}
-
-const fn other(role: Role, words: &'static str) -> Words {
-    Words { role, language: Language::Other, words }
-}
-
-const fn any(role: Role, words: &'static str) -> Words {
-    Words { role, language: Language::Any, words }
-}
-
-/// Returns the words of all roles and languages.
-pub(super) fn vocabulary() -> impl Iterator<Item = &'static Words> {
-    english::WORDS.iter().chain(other::WORDS)
+/// Reads the words of all roles and languages.
+pub(super) fn vocabulary() -> impl Iterator<Item = (Language, Words)> {
+    let files = [(Language::English, ENGLISH), (Language::Any, ANY), (Language::Other, OTHER)];
+    files.into_iter().flat_map(|(language, file)| {
+        let words: Vec<Words> = serde_json::from_str(file).expect("the tests read the data");
+        words.into_iter().map(move |words| (language, words))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::super::plain::Plain;
     use super::*;
 
     #[test]
     fn the_words_are_in_the_form_that_texts_are_made_to() {
-        for words in vocabulary() {
-            for word in words.words.split(';') {
+        for (_, words) in vocabulary() {
+            for word in &words.words {
                 let word = word.strip_suffix('*').unwrap_or(word);
                 assert_eq!(Plain::of(word).text, word, "{:?}", words.role);
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_has_a_role_once() {
+        let mut seen = HashSet::new();
+        for (language, words) in vocabulary() {
+            for word in words.words {
+                let role = (words.role, language == Language::Other);
+                assert!(seen.insert((role, word.clone())), "{role:?} {word}");
             }
         }
     }
