@@ -7,245 +7,24 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::clues::Clues;
+use super::list::{Words, columns, rows};
 use super::ordinary;
 use super::randomness::{looks_chosen, looks_like_login, looks_random};
 
-/// Endings, as words.
-const SECRET: &[&str] = &[
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "secret",
-    "secrets",
-    "token",
-    "authorization",
-    "cookie",
-    "cookies",
-    "dsn",
-    "credential",
-    "credentials",
-    "api_key",
-    "api_keys",
-    "private_key",
-    "access_key",
-    "secret_key",
-    "signing_key",
-    "encryption_key",
-    "auth_key",
-    "account_key",
-    "master_key",
-    "ssh_key",
-    "shared_access_key",
-    "shared_access_signature",
-    "amz_signature",
-    "goog_signature",
-    "connection_string",
-    "passwort",
-    "kennwort",
-    "db_pass",
-    "user_pass",
-    "root_pass",
-    "admin_pass",
-    "login_pass",
-    "smtp_pass",
-    "mail_pass",
-    "ftp_pass",
-    "ssh_pass",
-    "mysql_pass",
-    "postgres_pass",
-    "redis_pass",
-    "proxy_pass",
-    "phpsessid",
-    "jsessionid",
-    "seed_phrase",
-    "recovery_phrase",
-    "client_key_data",
-    "private_key_data",
-];
+static GLUED: Words = LazyLock::new(|| rows(include_str!("keys/glued.txt")).collect());
+static TRAILING: Words = LazyLock::new(|| rows(include_str!("keys/trailing.txt")).collect());
+static HARMLESS_TOKENS: Words =
+    LazyLock::new(|| rows(include_str!("keys/harmless-tokens.txt")).collect());
 
-/// Endings within a single word, for keys that join words: `dbpassword`, `APIKEY`.
-const GLUED: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "privatekey",
-    "accesskey",
-    "secretkey",
-    "connectionstring",
-    "credentials",
-];
+const CLUES: &str = include_str!("keys/clues.txt");
+const HINTS: &str = include_str!("keys/hints.txt");
 
-/// Words after a secret's name that do not change its meaning: `SecretString`, `password_2`.
-const TRAILING: &[&str] = &[
-    "value",
-    "string",
-    "text",
-    "raw",
-    "plain",
-    "plaintext",
-    "binary",
-    "base64",
-    "hash",
-    "confirmation",
-    "confirm",
-    "new",
-    "old",
-];
-
-/// Tokens that grant nothing: pagination tokens and the tokens that models count.
-const HARMLESS_TOKEN: &[&str] = &[
-    "page",
-    "next",
-    "continuation",
-    "progress",
-    "sync",
-    "cancellation",
-    "pad",
-    "eos",
-    "bos",
-    "unk",
-    "sep",
-    "cls",
-    "mask",
-    "stop",
-    "start",
-    "end",
-    "first",
-    "last",
-    "per",
-    "max",
-    "min",
-    "special",
-    "unexpected",
-];
-
-/// Endings that name short codes: a value needs a few digits.
-const CODES: &[&str] = &[
-    "otp",
-    "totp",
-    "cvv",
-    "cvv2",
-    "cvc",
-    "cvc2",
-    "mfa_code",
-    "otp_code",
-    "verification_code",
-    "security_code",
-];
-
-/// Endings that often name a password, but also the passes of a test or a compiler.
-const CHOSEN: &[&str] = &["pass", "bearer", "jwt"];
+/// Services by name, each with its clue.
+static SERVICES: LazyLock<Vec<[&str; 2]>> =
+    LazyLock::new(|| rows(include_str!("keys/services.txt")).map(columns).collect());
 
 /// Words that end in `pass` and name no password.
 const PASS_WORDS: &[&str] = &["bypass", "compass", "overpass", "surpass", "trespass", "underpass"];
-
-/// Endings that may hold a login, or only say how one logs in.
-const LOGINS: &[&str] = &["auth", "authentication"];
-
-/// Endings that may hold a credential; only a random value is one.
-const RANDOM: &[&str] = &[
-    "session",
-    "session_id",
-    "sessionid",
-    "session_key",
-    "sid",
-    "sig",
-    "signature",
-    "hmac",
-    "refresh",
-    "webhook_url",
-    "creds",
-];
-
-/// Keys that are not secret, however random they are.
-const OPEN_KEYS: &[&str] = &[
-    "public_key",
-    "publishable_key",
-    "site_key",
-    "host_key",
-    "cache_key",
-    "primary_key",
-    "foreign_key",
-    "partition_key",
-    "sort_key",
-    "object_key",
-    "idempotency_key",
-];
-
-/// Services whose tokens have no distinctive form. A key that names one may hold a token.
-const SERVICES: &[&str] = &[
-    "adafruit",
-    "adobe",
-    "airtable",
-    "algolia",
-    "alibaba",
-    "artifactory",
-    "asana",
-    "atlassian",
-    "beamer",
-    "bitbucket",
-    "bittrex",
-    "cloudflare",
-    "codecov",
-    "cohere",
-    "coinbase",
-    "confluence",
-    "confluent",
-    "contentful",
-    "datadog",
-    "discord",
-    "droneci",
-    "dropbox",
-    "etsy",
-    "facebook",
-    "fastly",
-    "finicity",
-    "finnhub",
-    "flickr",
-    "freshbooks",
-    "gitter",
-    "gocardless",
-    "heroku",
-    "hubspot",
-    "intercom",
-    "jfrog",
-    "jira",
-    "kraken",
-    "kucoin",
-    "launchdarkly",
-    "linkedin",
-    "looker",
-    "mailchimp",
-    "mailgun",
-    "mapbox",
-    "mattermost",
-    "meraki",
-    "messagebird",
-    "netlify",
-    "newrelic",
-    "nytimes",
-    "okta",
-    "plaid",
-    "rapidapi",
-    "sendbird",
-    "sentry",
-    "snyk",
-    "squarespace",
-    "sumologic",
-    "telegram",
-    "travis",
-    "twilio",
-    "twitch",
-    "twitter",
-    "yandex",
-    "zendesk",
-];
 
 /// Endings of keys that name a service and hold no token.
 const SERVICE_FACTS: &[&str] =
@@ -256,75 +35,6 @@ const SERVICE_VALUE_BYTES_MIN: usize = 16;
 
 /// The shortest value of an unspecified `key` that counts as secret.
 const KEY_VALUE_BYTES_MIN: usize = 20;
-
-/// Search terms for text: each ending contains one of these. They are parts that ordinary words
-/// seldom have.
-const CLUES: &[&str] = &[
-    "pass",
-    "pwd",
-    "kennwort",
-    "secret",
-    "token",
-    "auth",
-    "cook",
-    "dsn",
-    "credent",
-    "creds",
-    "key",
-    "on_string",
-    "on-string",
-    "onstring",
-    "bearer",
-    "jwt",
-    "otp",
-    "cvv",
-    "cvc",
-    "_code",
-    "sess",
-    "gnature",
-    "phrase",
-    "ebhook",
-];
-
-/// Search terms for the names of services, in the order of `SERVICES`.
-const SERVICE_CLUES: &[&str] = &[
-    "afruit", "adobe", "rtable", "algoli", "alibab", "ifactory", "asana", "atlass", "beamer",
-    "bitbuck", "bittrex", "dflare", "decov", "cohere", "oinbase", "nfluen", "nfluen", "ntful",
-    "tadog", "discord", "droneci", "opbox", "etsy", "ebook", "fastly", "nicity", "nnhub", "flickr",
-    "shbooks", "gitter", "gocardl", "heroku", "hubspo", "tercom", "jfrog", "jira", "kraken",
-    "kucoin", "hdarkly", "kedin", "looker", "ilchimp", "ilgun", "apbox", "ttermost", "meraki",
-    "ebird", "netlif", "ewrelic", "nytime", "okta", "plaid", "pidapi", "endbird", "sentry", "snyk",
-    "respace", "umologic", "legram", "travis", "twilio", "twitch", "twitter", "yandex", "zendesk",
-];
-
-/// Each ending contains one of these, so most keys are dismissed without being split.
-const HINTS: &[&str] = &[
-    "pass",
-    "pwd",
-    "kennwort",
-    "secret",
-    "token",
-    "auth",
-    "cookie",
-    "dsn",
-    "credential",
-    "key",
-    "string",
-    "bearer",
-    "jwt",
-    "otp",
-    "cvv",
-    "cvc",
-    "code",
-    "sess",
-    "sid",
-    "sig",
-    "hmac",
-    "refresh",
-    "phrase",
-    "webhook",
-    "creds",
-];
 
 /// The claim that a key makes about its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -361,20 +71,16 @@ impl Keys {
             .filter(|key| !key.is_empty())
             .collect();
         let configured_clues: Vec<String> = configured.iter().flat_map(|key| ends(key)).collect();
-        let hints = HINTS
-            .iter()
-            .chain(SERVICES)
-            .copied()
+        let hints = rows(HINTS)
+            .chain(SERVICES.iter().map(|[name, _]| *name))
             .chain(configured_clues.iter().map(String::as_str));
         let hints = Clues::new(hints);
         Keys { configured, hints, configured_clues }
     }
 
     pub(super) fn clues(&self) -> impl Iterator<Item = &str> {
-        CLUES
-            .iter()
-            .chain(SERVICE_CLUES)
-            .copied()
+        rows(CLUES)
+            .chain(SERVICES.iter().map(|[_, clue]| *clue))
             .chain(self.configured_clues.iter().map(String::as_str))
     }
 
@@ -479,25 +185,28 @@ impl Outlines {
 static LAST_WORDS: LazyLock<Outlines> =
     LazyLock::new(|| Outlines::of(ENDINGS.iter().map(|(last, _, _)| *last)));
 
-static SERVICE_NAMES: LazyLock<Outlines> = LazyLock::new(|| Outlines::of(SERVICES.iter().copied()));
+static SERVICE_NAMES: LazyLock<Outlines> =
+    LazyLock::new(|| Outlines::of(SERVICES.iter().map(|[name, _]| *name)));
+
+/// The claims by their names in the file of endings.
+const KINDS: [(&str, Option<KeyKind>); 7] = [
+    ("secret", Some(KeyKind::Secret)),
+    ("open", None),
+    ("code", Some(KeyKind::Code)),
+    ("chosen", Some(KeyKind::Chosen)),
+    ("login", Some(KeyKind::Login)),
+    ("random", Some(KeyKind::Random)),
+    ("key", Some(KeyKind::Key)),
+];
 
 /// The endings, sorted by their last word; of those with the same one, the first that fits counts.
 static ENDINGS: LazyLock<Vec<(&str, &str, Option<KeyKind>)>> = LazyLock::new(|| {
-    let lists: [(&[&str], Option<KeyKind>); 7] = [
-        (SECRET, Some(KeyKind::Secret)),
-        (OPEN_KEYS, None),
-        (CODES, Some(KeyKind::Code)),
-        (CHOSEN, Some(KeyKind::Chosen)),
-        (LOGINS, Some(KeyKind::Login)),
-        (RANDOM, Some(KeyKind::Random)),
-        (&["key"], Some(KeyKind::Key)),
-    ];
-    let mut endings = Vec::new();
-    for (list, kind) in lists {
-        for ending in list {
-            endings.push((ending.rsplit('_').next().unwrap_or(ending), *ending, kind));
-        }
-    }
+    let read = |row| {
+        let [ending, kind]: [&str; 2] = columns(row);
+        let kind = KINDS.iter().find(|(name, _)| *name == kind).expect("the tests read the file");
+        (ending.rsplit('_').next().unwrap_or(ending), ending, kind.1)
+    };
+    let mut endings: Vec<_> = rows(include_str!("keys/endings.txt")).map(read).collect();
     endings.sort_by_key(|(last, _, _)| *last);
     endings
 });
@@ -507,7 +216,7 @@ fn ending(key: &str) -> Option<KeyKind> {
         return None;
     }
     let before_token = key.strip_suffix("_token").and_then(|head| head.rsplit('_').next());
-    if before_token.is_some_and(|before| HARMLESS_TOKEN.contains(&before)) {
+    if before_token.is_some_and(|before| HARMLESS_TOKENS.contains(&before)) {
         return None;
     }
     let end = key.as_bytes().last();
@@ -525,8 +234,10 @@ fn ending(key: &str) -> Option<KeyKind> {
     if key.ends_with("pass") && !PASS_WORDS.contains(&last) {
         return Some(KeyKind::Chosen);
     }
-    let is_service =
-        |word: &str| SERVICE_NAMES.may_have(word) && SERVICES.binary_search(&word).is_ok();
+    let is_service = |word: &str| {
+        SERVICE_NAMES.may_have(word)
+            && SERVICES.binary_search_by_key(&word, |[name, _]| *name).is_ok()
+    };
     let is_of_service = key.split('_').any(is_service);
     (is_of_service && !SERVICE_FACTS.contains(&last)).then_some(KeyKind::Service)
 }

@@ -8,6 +8,7 @@ mod credential;
 mod encoded;
 mod keys;
 mod known;
+mod list;
 mod manifest;
 mod ordinary;
 mod pairs;

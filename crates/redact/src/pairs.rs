@@ -2,8 +2,10 @@
 //! as in JSON within JSON), `--token …`, `<password>…</password>`, header lines.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::keys::{self, KeyKind, Keys};
+use super::list::{Words, rows};
 use super::ordinary;
 use super::shapes::floor;
 use super::{REDACTED, Span, marker, marker_length};
@@ -17,28 +19,7 @@ const BLANKS_MAX: usize = 4;
 /// The distance from `machine` to `password` in a `.netrc`.
 const NETRC_BYTES_MAX: usize = 300;
 
-/// Types of common languages, which follow the names of parameters.
-const TYPES: &[&str] = &[
-    "str",
-    "String",
-    "string",
-    "bool",
-    "boolean",
-    "bytes",
-    "int",
-    "number",
-    "any",
-    "Any",
-    "Secret",
-    "SecretStr",
-    "SecretString",
-    "Optional",
-    "Option",
-    "object",
-    "unknown",
-    "undefined",
-    "usize",
-];
+static TYPES: Words = LazyLock::new(|| rows(include_str!("pairs/types.txt")).collect());
 
 /// An unquoted value that is shorter than this and has no digit may be prose or code.
 const PLAIN_BYTES_MIN: usize = 16;

@@ -35,64 +35,44 @@ const AWS_SECRET_BYTES: usize = 40;
 
 /// The named markers.
 pub(super) const NAMED: &[&str] = &[
-    GITHUB,
-    GITLAB,
+    "[redacted:github]",
+    "[redacted:gitlab]",
     AWS,
-    SLACK,
-    OPENAI,
-    ANTHROPIC,
-    GOOGLE,
-    STRIPE,
-    NPM,
-    PYPI,
-    HUGGINGFACE,
-    DIGITALOCEAN,
-    SHOPIFY,
-    AGE,
+    "[redacted:slack]",
+    "[redacted:openai]",
+    "[redacted:anthropic]",
+    "[redacted:google]",
+    "[redacted:stripe]",
+    "[redacted:npm]",
+    "[redacted:pypi]",
+    "[redacted:huggingface]",
+    "[redacted:digitalocean]",
+    "[redacted:shopify]",
+    "[redacted:age]",
     JWT,
     PEM,
-    SENDGRID,
+    "[redacted:sendgrid]",
     VAULT,
-    ATLASSIAN,
-    NOTION,
-    LINEAR,
-    DOPPLER,
-    DATABRICKS,
+    "[redacted:atlassian]",
+    "[redacted:notion]",
+    "[redacted:linear]",
+    "[redacted:doppler]",
+    "[redacted:databricks]",
     DISCORD,
     TELEGRAM,
     TWILIO,
-    MAILGUN,
+    "[redacted:mailgun]",
     AZURE,
     OWN,
 ];
 
-const GITHUB: &str = "[redacted:github]";
-const GITLAB: &str = "[redacted:gitlab]";
 const AWS: &str = "[redacted:aws]";
-const SLACK: &str = "[redacted:slack]";
-const OPENAI: &str = "[redacted:openai]";
-const ANTHROPIC: &str = "[redacted:anthropic]";
-const GOOGLE: &str = "[redacted:google]";
-const STRIPE: &str = "[redacted:stripe]";
-const NPM: &str = "[redacted:npm]";
-const PYPI: &str = "[redacted:pypi]";
-const HUGGINGFACE: &str = "[redacted:huggingface]";
-const DIGITALOCEAN: &str = "[redacted:digitalocean]";
-const SHOPIFY: &str = "[redacted:shopify]";
-const AGE: &str = "[redacted:age]";
 const JWT: &str = "[redacted:jwt]";
 pub(super) const PEM: &str = "[redacted:pem]";
-const SENDGRID: &str = "[redacted:sendgrid]";
 const VAULT: &str = "[redacted:vault]";
-const ATLASSIAN: &str = "[redacted:atlassian]";
-const NOTION: &str = "[redacted:notion]";
-const LINEAR: &str = "[redacted:linear]";
-const DOPPLER: &str = "[redacted:doppler]";
-const DATABRICKS: &str = "[redacted:databricks]";
 const DISCORD: &str = "[redacted:discord]";
 const TELEGRAM: &str = "[redacted:telegram]";
 const TWILIO: &str = "[redacted:twilio]";
-const MAILGUN: &str = "[redacted:mailgun]";
 const AZURE: &str = "[redacted:azure]";
 const OWN: &str = "[redacted:countersign]";
 
@@ -155,14 +135,6 @@ enum Run {
     Path,
     /// Hex digits after a prefix in either case.
     Blob,
-}
-
-const fn prefix(replacement: &'static str, run: Run, length_min: usize) -> Shape {
-    exact(replacement, run, length_min, usize::MAX)
-}
-
-const fn exact(replacement: &'static str, run: Run, length_min: usize, length_max: usize) -> Shape {
-    Shape::Prefix(Prefix { replacement, run, length_min, length_max })
 }
 
 impl Shape {
