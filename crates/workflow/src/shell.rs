@@ -311,22 +311,7 @@ impl Words {
     fn add(&mut self, word: &str) {
         const KEYWORDS: [&str; 10] =
             ["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
-        const REREADS: [&str; 14] = [
-            "alias",
-            "compgen",
-            "complete",
-            "declare",
-            "eval",
-            "getopts",
-            "let",
-            "local",
-            "mapfile",
-            "read",
-            "readarray",
-            "trap",
-            "typeset",
-            "unset",
-        ];
+        const REREADS: &[&str] = text::words!("shell/rereads.txt");
         const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish"];
         let letters = word.strip_prefix('-').unwrap_or_default();
         let is_option = letters.chars().all(|c| c.is_ascii_alphabetic());

@@ -5,53 +5,8 @@ use serde_json::Value;
 
 use crate::plan::Provider;
 
-/// Settings of a Codex model provider that say where the model is and how to call it. Others can
-/// name a command that prints a login.
-const CODEX_PROVIDER: [&str; 15] = [
-    "base_url",
-    "env_http_headers",
-    "env_key",
-    "env_key_instructions",
-    "experimental_bearer_token",
-    "http_headers",
-    "name",
-    "query_params",
-    "request_max_retries",
-    "requires_openai_auth",
-    "stream_idle_timeout_ms",
-    "stream_max_retries",
-    "supports_websockets",
-    "websocket_connect_timeout_ms",
-    "wire_api",
-];
-
-/// Packages that are part of OpenCode. It downloads any other, or reads it from a file, and runs it.
-const OPENCODE_PACKAGES: [&str; 24] = [
-    "@ai-sdk/alibaba",
-    "@ai-sdk/amazon-bedrock",
-    "@ai-sdk/amazon-bedrock/mantle",
-    "@ai-sdk/anthropic",
-    "@ai-sdk/azure",
-    "@ai-sdk/cerebras",
-    "@ai-sdk/cohere",
-    "@ai-sdk/deepinfra",
-    "@ai-sdk/gateway",
-    "@ai-sdk/github-copilot",
-    "@ai-sdk/google",
-    "@ai-sdk/google-vertex",
-    "@ai-sdk/google-vertex/anthropic",
-    "@ai-sdk/groq",
-    "@ai-sdk/mistral",
-    "@ai-sdk/openai",
-    "@ai-sdk/openai-compatible",
-    "@ai-sdk/perplexity",
-    "@ai-sdk/togetherai",
-    "@ai-sdk/vercel",
-    "@ai-sdk/xai",
-    "@openrouter/ai-sdk-provider",
-    "gitlab-ai-provider",
-    "venice-ai-sdk-provider",
-];
+const CODEX_PROVIDER: &[&str] = text::words!("settings/codex-provider.txt");
+const OPENCODE_PACKAGES: &[&str] = text::words!("settings/opencode-packages.txt");
 
 /// The knowledge of the values in a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
