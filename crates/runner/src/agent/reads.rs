@@ -3,12 +3,20 @@
 //! what becomes of each. `docs/isolation.md` shows these tables, and a test traces the real programs
 //! against them. Other versions have nothing but the probe.
 
-mod claude;
-mod codex;
-mod gemini;
-mod opencode;
+use std::sync::LazyLock;
 
 use crate::agent::program::Provider;
+
+static CLAUDE: LazyLock<ReadTable> =
+    LazyLock::new(|| ReadTable::read(Provider::Claude, include_str!("reads/claude.txt")));
+static GEMINI: LazyLock<ReadTable> =
+    LazyLock::new(|| ReadTable::read(Provider::Gemini, include_str!("reads/gemini.txt")));
+static CODEX: LazyLock<ReadTable> =
+    LazyLock::new(|| ReadTable::read(Provider::Codex, include_str!("reads/codex.txt")));
+static OPENCODE: LazyLock<ReadTable> =
+    LazyLock::new(|| ReadTable::read(Provider::OpenCode, include_str!("reads/opencode.txt")));
+
+const EVERY_PROGRAM: &str = include_str!("reads/every.txt");
 
 /// The effect that something read has on an isolated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,22 +45,47 @@ pub struct VariableRead {
 }
 
 /// Everything that one version of a program reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReadTable {
     pub provider: Provider,
     pub version: &'static str,
-    pub files: &'static [FileRead],
-    pub variables: &'static [VariableRead],
+    pub files: Vec<FileRead>,
+    /// Those of all programs come last.
+    pub variables: Vec<VariableRead>,
 }
 
 impl ReadTable {
     pub fn of(provider: Provider) -> &'static ReadTable {
         match provider {
-            Provider::Claude => &claude::TABLE,
-            Provider::Gemini => &gemini::TABLE,
-            Provider::Codex => &codex::TABLE,
-            Provider::OpenCode => &opencode::TABLE,
+            Provider::Claude => &CLAUDE,
+            Provider::Gemini => &GEMINI,
+            Provider::Codex => &CODEX,
+            Provider::OpenCode => &OPENCODE,
         }
+    }
+
+    /// Reads a table: on each line what becomes of a file or variable, its name, and a reason.
+    fn read(provider: Provider, lines: &'static str) -> ReadTable {
+        let (mut version, mut files, mut variables) = ("", Vec::new(), Vec::new());
+        for line in lines.lines().chain(EVERY_PROGRAM.lines()) {
+            let (kind, rest) = line.split_once(' ').unwrap_or_default();
+            let rest = rest.trim_start();
+            let (name, words) = rest.split_once(' ').unwrap_or((rest, ""));
+            let words = words.trim_start();
+            let mut file = |effect| files.push(FileRead { path: name, effect });
+            let mut variable = |effect| variables.push(VariableRead { name, effect });
+            match kind {
+                "version" => version = name,
+                "ours" => file(ReadEffect::Ours(words)),
+                "harmless" => file(ReadEffect::Harmless(words)),
+                "shut" => file(ReadEffect::Shut(words)),
+                "set" => variable(ReadEffect::Ours(words)),
+                "kept" => variable(ReadEffect::Harmless(words)),
+                "removed" => variable(ReadEffect::Shut("removed")),
+                other => debug_assert!(matches!(other, "" | "#"), "{line}"),
+            }
+        }
+        ReadTable { provider, version, files, variables }
     }
 
     pub(super) fn knows(&self, version: &str) -> bool {
@@ -60,74 +93,13 @@ impl ReadTable {
     }
 
     /// Returns the entry of a file, by its place as [`FileRead`] writes it.
-    pub fn file(&self, place: &str) -> Option<&'static FileRead> {
+    pub fn file(&self, place: &str) -> Option<&FileRead> {
         self.files.iter().find(|read| matches(read.path, place))
     }
 
-    pub fn variable(&self, name: &str) -> Option<&'static VariableRead> {
-        self.variables.iter().chain(EVERY_PROGRAM).find(|read| matches(read.name, name))
+    pub fn variable(&self, name: &str) -> Option<&VariableRead> {
+        self.variables.iter().find(|read| matches(read.name, name))
     }
-
-    /// Returns the variables of all programs, after those of this one.
-    pub fn variables(&self) -> impl Iterator<Item = &'static VariableRead> {
-        self.variables.iter().chain(EVERY_PROGRAM)
-    }
-}
-
-/// Variables that steer any program.
-const EVERY_PROGRAM: &[VariableRead] = &[
-    removed("LD_*"),
-    removed("DYLD_*"),
-    removed("GCONV_PATH"),
-    removed("OPENSSL_CONF"),
-    removed("OPENSSL_ENGINES"),
-    removed("OPENSSL_MODULES"),
-    removed("NODE_CHANNEL_FD"),
-    removed("NODE_INSPECTOR_IPC"),
-    removed("NODE_OPTIONS"),
-    removed("NODE_PATH"),
-    removed("NODE_REPL_EXTERNAL_MODULE"),
-    removed("NODE_V8_COVERAGE"),
-    removed("BUN_*"),
-    removed("BASH_ENV"),
-    removed("BASH_FUNC_*"),
-    removed("BASHOPTS"),
-    removed("SHELLOPTS"),
-    removed("PS4"),
-    set("GIT_CEILING_DIRECTORIES", "the step's private folder"),
-    set("GIT_CONFIG_GLOBAL", "no file"),
-    set("GIT_CONFIG_NOSYSTEM", "1"),
-    removed("GIT_*"),
-    removed("COUNTERSIGN_*"),
-    kept("PATH", "where programs are found; the person's own"),
-    kept("HTTP_PROXY", "a proxy"),
-    kept("HTTPS_PROXY", "a proxy"),
-    kept("NODE_EXTRA_CA_CERTS", "certificates"),
-    kept("SSL_CERT_FILE", "certificates"),
-];
-
-const fn ours(path: &'static str, what: &'static str) -> FileRead {
-    FileRead { path, effect: ReadEffect::Ours(what) }
-}
-
-const fn harmless(path: &'static str, reason: &'static str) -> FileRead {
-    FileRead { path, effect: ReadEffect::Harmless(reason) }
-}
-
-const fn shut(path: &'static str, how: &'static str) -> FileRead {
-    FileRead { path, effect: ReadEffect::Shut(how) }
-}
-
-const fn set(name: &'static str, what: &'static str) -> VariableRead {
-    VariableRead { name, effect: ReadEffect::Ours(what) }
-}
-
-const fn kept(name: &'static str, reason: &'static str) -> VariableRead {
-    VariableRead { name, effect: ReadEffect::Harmless(reason) }
-}
-
-const fn removed(name: &'static str) -> VariableRead {
-    VariableRead { name, effect: ReadEffect::Shut("removed") }
 }
 
 /// Reports whether a text fits a pattern in which `*` is any part without a slash, and a final `**`

@@ -33,7 +33,7 @@ fn patterns_fit_names_and_paths() {
 fn launches_treat_variables_as_the_tables_say() {
     for provider in Provider::ALL {
         let table = ReadTable::of(provider);
-        for read in table.variables() {
+        for read in &table.variables {
             let name = read.name.replace('*', "EXAMPLE");
             let person = Person::new([(name.clone().into(), "/nowhere/at-all".into())]);
             let installed = InstalledAgent::imagined(provider, Isolation::Full);
@@ -76,7 +76,8 @@ fn tables_of(table: &ReadTable) -> String {
         format!("| `{name}` | {kind} | {words} |\n")
     };
     let files: String = table.files.iter().map(|read| row(read.path, read.effect)).collect();
-    let variables: String = table.variables().map(|read| row(read.name, read.effect)).collect();
+    let variables: String =
+        table.variables.iter().map(|read| row(read.name, read.effect)).collect();
     let head = |name: &str| format!("| {name} | | |\n|---|---|---|\n");
     format!(
         "\n## {} {}\n\n{}{files}\n{}{variables}",
