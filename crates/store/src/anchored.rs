@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::database::connection::ReadOnlyFile;
 use crate::database::{FILE, WRITERS, schema, settings};
-use crate::doubts::{self, KEYS};
+use crate::doubts;
 use crate::error::StoreError;
 use crate::keys;
 use crate::limits::{ANCHOR_LINES_MAX, ANCHOR_TAIL_BYTES};
@@ -109,7 +109,8 @@ pub(crate) fn compare(
             return Ok(check);
         }
     };
-    let state = AnchoredState::of(not_accepted(db, &lines)?, &keys::all_public(&home.join(KEYS)));
+    let state =
+        AnchoredState::of(not_accepted(db, &lines)?, &keys::all_public(&home.join(keys::FOLDER)));
     check.compared = state.checkpoints;
     let was_accepted = settings::get(db, ACCEPTED)?.is_some();
     if check.compared == 0 && !was_accepted && schema::has_rows(db, "checkpoints")? {

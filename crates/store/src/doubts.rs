@@ -18,9 +18,6 @@ use crate::write::chain::end_of;
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 use crate::write::journal;
 
-/// The folder of the keys in the home.
-pub(crate) const KEYS: &str = vault::KEYS_FOLDER;
-
 /// The state of the database file, judged by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseFile {
@@ -65,7 +62,7 @@ pub(crate) fn traces(home: &Path) -> Vec<String> {
         more => format!("{more} {word}s"),
     };
     let counts = [
-        (keys::count(&home.join(KEYS)), "signing key"),
+        (keys::count(&home.join(keys::FOLDER)), "signing key"),
         (journal::chains(&home.join(WRITERS)).len(), "journal"),
     ];
     let mut traces: Vec<String> = counts
@@ -104,7 +101,7 @@ pub(crate) fn of_tables(db: &Connection, home: &Path) -> Result<Vec<String>, Sto
 }
 
 fn of_keys(db: &Connection, home: &Path) -> Result<Option<String>, StoreError> {
-    let used = keys::used(&home.join(KEYS));
+    let used = keys::used(&home.join(keys::FOLDER));
     let Some(last) = used.last() else {
         return Ok(None);
     };
@@ -184,7 +181,7 @@ pub(crate) fn checkpoint(home: &Path) -> CheckpointFile {
         Ok(read) => read,
         Err(error) => return CheckpointFile::Invalid(error.to_string()),
     };
-    let keys = keys::all_public(&home.join(KEYS));
+    let keys = keys::all_public(&home.join(keys::FOLDER));
     if !keys.iter().any(|key: &PublicKey| signed.verify(key).is_ok()) {
         return CheckpointFile::Invalid("no key of this home signed it".to_owned());
     }

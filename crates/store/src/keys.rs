@@ -15,6 +15,9 @@ use rusqlite::Connection;
 use crate::database::settings;
 use crate::error::StoreError;
 
+/// The folder of the keys in the home.
+pub(crate) const FOLDER: &str = vault::KEYS_FOLDER;
+
 const SETTING: &str = "signing_key";
 
 pub(crate) struct Keys {

@@ -48,7 +48,6 @@ pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 use crate::anchored::AnchorCheck;
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
-use crate::doubts::KEYS;
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
@@ -274,7 +273,7 @@ impl Store {
 
     /// Returns every public key that ever signed here, the current one first.
     pub fn public_keys(&self) -> Result<Vec<PublicKey>, StoreError> {
-        self.inner.reader.public_keys(&self.inner.home.join(KEYS))
+        self.inner.reader.public_keys(&self.inner.home.join(keys::FOLDER))
     }
 
     /// Returns the key of the hashes that replace queries of addresses, the same for all processes
@@ -346,7 +345,7 @@ impl Inner {
             state,
             vault: Vault::of_home(home),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
-            query_key: keys::query::read(&home.join(KEYS)).unwrap_or_default(),
+            query_key: keys::query::read(&home.join(keys::FOLDER)).unwrap_or_default(),
             is_nowhere: false,
         }
     }
@@ -405,7 +404,7 @@ fn prepare(
             file.display()
         )));
     }
-    let mut keys = Keys::open(&home.join(KEYS), &db)?;
+    let mut keys = Keys::open(&home.join(keys::FOLDER), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
     let (mut notices, mut closed) = (anchored.notes, 0);
     match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
@@ -435,7 +434,7 @@ fn prepare(
     }
     notices.extend(decisions::lost_at(&db)?.map(|at| decisions::lost_words(&at)));
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
-    let query_key = keys::query::query_key(&home.join(KEYS));
+    let query_key = keys::query::query_key(&home.join(keys::FOLDER));
     Ok(Prepared { db, keys, query_key, recovered: closed, notices })
 }
 

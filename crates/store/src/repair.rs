@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use crate::anchored;
 use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, timestamp, transaction};
-use crate::doubts::{self, DatabaseFile, KEYS};
+use crate::doubts::{self, DatabaseFile};
 use crate::error::StoreError;
 use crate::keys::{self, Keys};
 use crate::state::{decisions, keeping};
@@ -152,7 +152,7 @@ fn revived(home: &Path) -> Result<Vec<String>, StoreError> {
 
 /// Opens the key that signed last. If its secret half is gone, takes another or makes one.
 fn signing_keys(db: &Connection, home: &Path, done: &mut Vec<String>) -> Result<Keys, StoreError> {
-    let folder = home.join(KEYS);
+    let folder = home.join(keys::FOLDER);
     let last = keys::used(&folder).pop().or(keys::named(db)?);
     match last {
         Some(last) if keys::has_secret(&folder, &last) => keys::remember(db, &last)?,

@@ -10,7 +10,7 @@ use crate::anchored;
 use crate::database::connection::ReadOnlyFile;
 use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, schema};
-use crate::doubts::{self, CheckpointFile, DatabaseFile, KEYS};
+use crate::doubts::{self, CheckpointFile, DatabaseFile};
 use crate::error::StoreError;
 use crate::keys;
 use crate::state::decisions::{self, DecisionsFile};
@@ -65,7 +65,8 @@ pub struct JournalState {
 impl Survey {
     /// Examines everything but the content of the database.
     pub fn of(home: &Path, anchor: Option<&AnchorConfig>) -> Survey {
-        let mut survey = Survey { keys: keys::count(&home.join(KEYS)), ..Survey::default() };
+        let mut survey =
+            Survey { keys: keys::count(&home.join(keys::FOLDER)), ..Survey::default() };
         let db = survey.examine_database(home);
         survey.examine_journals(home, db.as_ref());
         survey.examine_set_aside(home);
@@ -124,7 +125,7 @@ impl Survey {
 
     fn examine_tables(&mut self, home: &Path, db: &Connection) -> Result<(), StoreError> {
         self.faults.extend(doubts::of_tables(db, home)?);
-        let folder = home.join(KEYS);
+        let folder = home.join(keys::FOLDER);
         let public = keys::all_public(&folder);
         let known = |fingerprint: &str| {
             public.iter().any(|key| key.fingerprint().to_string() == fingerprint)

@@ -14,7 +14,6 @@ use serde_json::Value;
 use touch::targets::Access;
 
 use crate::database::{FILE, WRITERS, timestamp, transaction};
-use crate::doubts::KEYS;
 use crate::error::StoreError;
 use crate::keys;
 use crate::read::copies::COPIES;
@@ -190,7 +189,7 @@ fn copy_rows(
 /// Adds the receipts of every copy of a chain that a key of this home signed; returns what was
 /// added, in words.
 pub(super) fn from_copies(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
-    let keys = keys::all_public(&home.join(KEYS));
+    let keys = keys::all_public(&home.join(keys::FOLDER));
     let mut words = Vec::new();
     for folder in [COPIES, EXPORTS] {
         let files = fs::read_dir(home.join(folder)).into_iter().flatten().flatten();

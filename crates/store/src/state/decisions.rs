@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::database::{settings, timestamp};
-use crate::doubts::KEYS;
 use crate::error::StoreError;
 use crate::keys;
 
@@ -339,7 +338,7 @@ pub(crate) fn read(home: &Path) -> DecisionsFile {
         Ok(file) => file,
         Err(error) => return DecisionsFile::Invalid(text::json::explain(&error)),
     };
-    let keys = keys::all_public(&home.join(KEYS));
+    let keys = keys::all_public(&home.join(keys::FOLDER));
     let (content, signature) = (file.decisions.get(), &file.signature);
     if !keys.iter().any(|key| statement::is_signed(key, PURPOSE, content, signature)) {
         return DecisionsFile::Invalid("no key of this home signed it".to_owned());
@@ -352,7 +351,7 @@ pub(crate) fn read(home: &Path) -> DecisionsFile {
 
 /// Writes the file: a crash leaves the earlier one or the new one.
 pub(super) fn write(db: &Connection, home: &Path) -> Result<(), StoreError> {
-    let key = keys::current(&home.join(KEYS), db)?;
+    let key = keys::current(&home.join(keys::FOLDER), db)?;
     let decisions = Decisions::of_tables(db)?;
     let cannot = |error: &dyn std::fmt::Display| {
         StoreError::Write(format!("'{}': {error}", home.join(FILE).display()))
