@@ -15,6 +15,7 @@ pub mod record;
 pub mod repair;
 pub mod state;
 pub mod survey;
+mod touches;
 mod upkeep;
 mod vectors;
 mod write;

@@ -20,12 +20,12 @@ pub mod runs;
 mod search;
 mod stamps;
 pub mod summary;
-pub(crate) mod touched;
 mod unfiled;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::touches::RecordedTouch;
 pub use activity::Activity;
 pub use agents::SeenAgent;
 pub(crate) use audit::touches::signed as signed_touches;
@@ -42,5 +42,4 @@ pub use runs::{LedgerChange, Run, RunFilter, Runs};
 pub use search::Total;
 pub use stamps::ReceiptStamp;
 pub use summary::{Period, Summary};
-pub use touched::RecordedTouch;
 pub use unfiled::abandoned_journals;

@@ -6,10 +6,10 @@ use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::touched::{self, RecordedTouch};
 use crate::error::StoreError;
 use crate::limits::SIGHTINGS_MAX;
 use crate::record::{RecordAgent, RecordKind, RecordStatus};
+use crate::touches::{self, RecordedTouch};
 
 /// A call or another event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Record, StoreError> {
         request_id: row.get(14)?,
         agent: RecordAgent { name: row.get(15)?, client: row.get(16)?, token: row.get(17)? },
         target: target(row)?,
-        targets: touched::of_record(db, number)?,
+        targets: touches::of_record(db, number)?,
         target_basis: row.get(34)?,
         joined: row.get(35)?,
         joined_by: Vec::new(),

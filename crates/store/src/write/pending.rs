@@ -9,8 +9,8 @@ use domain::tool::Class;
 use touch::targets::{Target, TargetBasis, Touched, Touches};
 
 use crate::error::StoreError;
-use crate::read::touched;
 use crate::record::{CallStart, Payload, ReceiptAction, RecordAgent, RecordKind, Word};
+use crate::touches;
 
 const COLUMNS: &str =
     "activity.id, type, source, surface, server, tool, agents.name, client, token,
@@ -41,7 +41,7 @@ fn with_touches(
     number: i64,
     mut call: CallStart,
 ) -> Result<CallStart, StoreError> {
-    let touched = touched::of_record(db, number)?;
+    let touched = touches::of_record(db, number)?;
     let touched = touched.into_iter().filter_map(|one| {
         let target = Target::recorded(&one.system, one.resource)?;
         Some(Touched { target, access: one.access })
