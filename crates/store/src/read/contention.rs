@@ -15,7 +15,8 @@ use touch::contention::{
 
 use super::reader::Reader;
 use crate::error::StoreError;
-use crate::write::touching::who_of;
+pub use crate::touches::WINDOW;
+use crate::touches::who_of;
 
 /// A filter of meetings between agents.
 #[derive(Clone, Debug)]
@@ -33,9 +34,6 @@ pub struct ContentionFilter {
     pub edge: Option<EdgeId>,
     pub containers: ContainerMeetings,
 }
-
-/// An hour: two agents that far apart no longer work on the same thing at once.
-pub const WINDOW: Duration = Duration::from_secs(3_600);
 
 impl Default for ContentionFilter {
     fn default() -> ContentionFilter {

@@ -7,7 +7,7 @@ use touch::targets::Access;
 
 use super::runs::LedgerChange;
 use crate::error::StoreError;
-use crate::write::touching::who_of;
+use crate::touches::who_of;
 
 /// A write, and the touch of another agent that it met.
 #[derive(Clone, Debug, PartialEq, Eq)]

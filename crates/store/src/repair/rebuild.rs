@@ -18,9 +18,9 @@ use crate::error::StoreError;
 use crate::keys;
 use crate::read::copies::COPIES;
 use crate::read::signed_touches;
+use crate::touches::who;
 use crate::upkeep::expiry::EXPORTS;
 use crate::write::chain::filed_end_of;
-use crate::write::touching::who;
 use crate::write::{heads, journal};
 
 /// The tables of a database, in the order in which they refer to each other. Touches are made again from

@@ -7,7 +7,8 @@ use rusqlite::{Connection, Row, params};
 use crate::error::StoreError;
 use crate::limits::SIGHTINGS_MAX;
 use crate::record::{CallEnd, CallStart, RecordStatus};
-use crate::write::touching::{TargetTouch, who_of};
+use crate::touches::who_of;
+use crate::write::touching::TargetTouch;
 
 /// The surface of records of events.
 pub(crate) const EVENTS: &str = "events";

@@ -6,7 +6,7 @@ use touch::targets::Access;
 
 use crate::error::StoreError;
 use crate::limits::{MEETING_LATER, MEETING_TOUCHES_MAX};
-use crate::read::contention::WINDOW;
+use crate::touches::{WINDOW, who, who_of};
 
 /// A resource that a record touches, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +27,6 @@ pub(crate) struct TouchingRecord<'a> {
 pub(crate) struct MetTouch {
     pub(crate) target: i64,
     pub(crate) meeting: FreshMeeting<String, i64>,
-}
-
-/// Returns the number that encodes an agent and an access in the table of touches.
-pub(crate) fn who(agent: i64, access: Access) -> i64 {
-    agent * 4 + access as i64
-}
-
-/// Returns the agent and the access that a number encodes.
-pub(crate) fn who_of(who: i64) -> (i64, Access) {
-    let access = usize::try_from(who & 3).ok().and_then(|at| Access::ALL.get(at));
-    (who >> 2, access.copied().unwrap_or_default())
 }
 
 pub(crate) fn insert(

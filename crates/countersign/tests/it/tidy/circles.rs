@@ -33,7 +33,6 @@ const IN_CIRCLES: &[(&str, &[&str])] = &[
     ("gateway", &["pipeline", "place", "program", "spec", "trust", "upstream"]),
     ("mcp", &["authorization", "delivery", "http", "peer"]),
     ("receipt", &["did", "key"]),
-    ("store", &["doubts", "read", "state", "write"]),
 ];
 
 /// The top modules of a crate, each with those that it uses.

@@ -11,8 +11,8 @@ use super::records::{EVENTS, FIRST, STATUS};
 use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
+use crate::touches::who_of;
 use crate::write::filing::receipt_id;
-use crate::write::touching::who_of;
 
 const NUMBER: usize = FIRST + 23;
 const CORRELATION: usize = FIRST + 24;
