@@ -15,8 +15,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::database::connection::ReadOnlyFile;
 use crate::database::{FILE, WRITERS, schema, settings};
-use crate::doubts;
 use crate::error::StoreError;
+use crate::evidence;
 use crate::keys;
 use crate::limits::{ANCHOR_LINES_MAX, ANCHOR_TAIL_BYTES};
 use crate::read::LedgerPlace;
@@ -261,7 +261,7 @@ fn lacking(
         .query_row(params![chain_id, length], |row| row.get(0))
         .optional()?;
     Ok(match found {
-        None => doubts::of_head(db, &home.join(WRITERS), head, when)?,
+        None => evidence::of_head(db, &home.join(WRITERS), head, when)?,
         Some(found) if found == hash.to_string() => None,
         Some(_) => Some(format!("receipt {length} of chain {chain_id} was another one {when}")),
     })

@@ -6,8 +6,8 @@
 
 pub mod anchored;
 mod database;
-mod doubts;
 mod error;
+mod evidence;
 mod keys;
 mod limits;
 pub mod read;
@@ -384,11 +384,11 @@ fn prepare(
     rules: &domain::config::Ledger,
 ) -> Result<Prepared, StoreError> {
     let _lock = Lock::maintenance(writers)?;
-    if let Some(words) = doubts::of_files(home) {
+    if let Some(words) = evidence::of_files(home) {
         return Err(StoreError::Incomplete(words));
     }
     let mut db = open_tables(home, rules.durability)?;
-    let doubts = doubts::of_tables(&db, home)?;
+    let doubts = evidence::of_tables(&db, home)?;
     if !doubts.is_empty() {
         let words = doubts.join("; ");
         let file = home.join(FILE);

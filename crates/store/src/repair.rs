@@ -15,8 +15,8 @@ use rusqlite::Connection;
 use crate::anchored;
 use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, timestamp, transaction};
-use crate::doubts::{self, DatabaseFile};
 use crate::error::StoreError;
+use crate::evidence::{self, DatabaseFile};
 use crate::keys::{self, Keys};
 use crate::state::{decisions, keeping};
 use crate::survey;
@@ -42,9 +42,9 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         let words = format!("a process writes chain {chain}: stop all gates of this home first");
         return Err(StoreError::Write(words));
     }
-    let mut done: Vec<String> = doubts::of_files(home).into_iter().collect();
+    let mut done: Vec<String> = evidence::of_files(home).into_iter().collect();
     let (mut db, is_new) = database(home, &mut done)?;
-    let doubts = doubts::of_tables(&db, home)?;
+    let doubts = evidence::of_tables(&db, home)?;
     let anchored = anchored::compare(&db, home, anchor)?;
     let is_doubtful = is_new || !doubts.is_empty();
     if is_new {

@@ -10,8 +10,8 @@ use crate::anchored;
 use crate::database::connection::ReadOnlyFile;
 use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, schema};
-use crate::doubts::{self, CheckpointFile, DatabaseFile};
 use crate::error::StoreError;
+use crate::evidence::{self, CheckpointFile, DatabaseFile};
 use crate::keys;
 use crate::state::decisions::{self, DecisionsFile};
 use crate::write::journal::{self, DAMAGED_ENDING};
@@ -86,7 +86,7 @@ impl Survey {
     }
 
     fn examine_database(&mut self, home: &Path) -> Option<Connection> {
-        if let Some(words) = doubts::of_files(home) {
+        if let Some(words) = evidence::of_files(home) {
             self.faults.push(words);
         }
         match DatabaseFile::of(home) {
@@ -124,7 +124,7 @@ impl Survey {
     }
 
     fn examine_tables(&mut self, home: &Path, db: &Connection) -> Result<(), StoreError> {
-        self.faults.extend(doubts::of_tables(db, home)?);
+        self.faults.extend(evidence::of_tables(db, home)?);
         let folder = home.join(keys::FOLDER);
         let public = keys::all_public(&folder);
         let known = |fingerprint: &str| {
@@ -207,7 +207,7 @@ impl Survey {
     }
 
     fn examine_checkpoint(&mut self, home: &Path) {
-        self.checkpoint = match doubts::checkpoint(home) {
+        self.checkpoint = match evidence::checkpoint(home) {
             CheckpointFile::Missing => FileState::Missing,
             CheckpointFile::Invalid(why) => {
                 self.faults.push(format!("the checkpoint is not trusted: {why}"));
