@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::database::files_ending;
 use crate::error::StoreError;
 use crate::limits::{MAINTENANCE_LOOK, MAINTENANCE_MAX};
 
@@ -41,12 +42,10 @@ impl Lock {
 
     /// Returns the chains whose lock files are held.
     pub(crate) fn held(writers: &Path) -> Vec<String> {
-        let files = std::fs::read_dir(writers).into_iter().flatten().flatten();
-        let paths = files.map(|file| file.path());
-        let locks = paths.filter(|path| path.extension().is_some_and(|end| end == "lock"));
-        let names = locks.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
-        let chains = names.filter(|name| name != "maintenance" && name != "decisions");
-        chains.filter(|name| Lock::is_held(writers, name)).collect()
+        let mut chains = files_ending(writers, "lock");
+        chains.retain(|name| name != "maintenance" && name != "decisions");
+        chains.retain(|name| Lock::is_held(writers, name));
+        chains
     }
 
     /// Reports whether the lock's file is still where other processes look for it.

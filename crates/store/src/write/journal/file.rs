@@ -12,6 +12,7 @@ use receipt::Hash;
 
 use super::line::{ChainHead, Header, Line, WrittenLine, read, write_line, write_row};
 use super::scan::{DamagedLine, Scan};
+use crate::database::files_ending;
 use crate::database::lock::is_at;
 use crate::error::StoreError;
 use crate::limits::JOURNAL_BYTES_KEPT;
@@ -298,14 +299,8 @@ pub(crate) fn unfiled(writers: &Path, chain_id: &str, filed: i64) -> Option<Unfi
 
 /// Returns the chains that have a journal, the oldest first.
 pub(crate) fn chains(writers: &Path) -> Vec<String> {
-    let files = fs::read_dir(writers).into_iter().flatten().flatten();
-    let paths = files.map(|file| file.path());
-    let journals = paths.filter(|path| path.extension().is_some_and(|end| end == "journal"));
-    let ids = journals.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
-    let mut ids: Vec<String> = ids.collect();
     // The ids of chains are ordered by time.
-    ids.sort_unstable();
-    ids
+    files_ending(writers, "journal")
 }
 
 fn path(writers: &Path, chain_id: &str) -> PathBuf {
