@@ -1,192 +1,261 @@
-//! Signs that `ledger.db` is not the database that the other files of the home belong to: it is
-//! missing, empty, or older than the keys, the journals or the last checkpoint. A start would then
-//! begin as if nothing had ever been recorded. Everything here only reads.
+//! The evidence by which a home is judged: what its files say, each read once. A start reads the
+//! little that shows whether `ledger.db` is the database that the home belongs to; a check reads
+//! everything. Nothing is written here, and `judge` says what the evidence means.
 
-use std::path::Path;
+pub(crate) mod anchor;
+pub(crate) mod finding;
+pub(crate) mod judge;
 
+use std::io;
+use std::path::{Path, PathBuf};
+
+use domain::config::AnchorConfig;
 use receipt::PublicKey;
 use receipt::checkpoint::{Checkpoint, Head};
 use receipt::verify::SignedReceipt;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use crate::database::{FILE, WRITERS};
+use crate::database::connection::ReadOnlyFile;
+use crate::database::{FILE, WRITERS, files_ending, schema};
 use crate::error::StoreError;
 use crate::keys;
-use crate::state::decisions;
-use crate::write::adoption;
-use crate::write::chain::end_of;
-use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
-use crate::write::journal;
+use crate::state::decisions::{self, DecisionsFile};
+use crate::write::chain;
+use crate::write::checkpoint_file::kept_checkpoint;
+use crate::write::journal::{self, DAMAGED_ENDING};
+use crate::write::journal_state::{JournalDepth, JournalState};
+use anchor::AnchoredState;
 
-/// The state of the database file, judged by its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DatabaseFile {
+/// Everything by which a home is judged.
+#[derive(Default)]
+pub(crate) struct Evidence {
+    pub(crate) home: PathBuf,
+    pub(crate) database: DatabaseState,
+    /// The number of files with public keys, and those keys that can be read.
+    pub(crate) key_files: usize,
+    keys: Vec<PublicKey>,
+    /// The fingerprints of the keys that have signed, in order.
+    pub(crate) used_keys: Vec<String>,
+    /// The chains that have a journal.
+    chains: Vec<String>,
+    pub(crate) journals: Vec<JournalState>,
+    /// Files with lines of journals that were damaged when they were recovered.
+    pub(crate) set_aside: Vec<String>,
+    /// The newest checkpoint, if there is a file.
+    pub(crate) checkpoint: Option<Result<Checkpoint, UntrustedCheckpoint>>,
+    pub(crate) decisions: DecisionsFile,
+    pub(crate) tables: Option<TableState>,
+    /// The keys that signed chains; only a check reads them.
+    signers: Vec<String>,
+    anchor: Option<AnchorConfig>,
+    /// The last lines of an anchor that is a file.
+    anchor_lines: Option<io::Result<Vec<String>>>,
+    pub(crate) anchored: Option<AnchoredState>,
+    /// The reason for which the tables could not be read to the end.
+    unread: Option<StoreError>,
+}
+
+/// The state of the database file, judged by its size or by opening it.
+#[derive(Default)]
+pub(crate) enum DatabaseState {
+    #[default]
     Missing,
     /// It exists and has no content.
     Empty,
     Present,
+    /// It has the layout of an older version.
+    Outdated,
+    Unreadable(StoreError),
 }
 
-impl DatabaseFile {
-    pub(crate) fn of(home: &Path) -> DatabaseFile {
-        match std::fs::metadata(home.join(FILE)) {
-            Err(_) => DatabaseFile::Missing,
-            Ok(found) if found.len() == 0 => DatabaseFile::Empty,
-            Ok(_) => DatabaseFile::Present,
+/// The parts of the tables with which other files are compared.
+#[derive(Default)]
+pub(crate) struct TableState {
+    /// The key that signs.
+    pub(crate) key: Option<String>,
+    has_secret: bool,
+    /// The number of changes of decisions.
+    decisions: i64,
+    decisions_lost_at: Option<String>,
+    has_checkpoints: bool,
+    /// The heads that the newest checkpoint names.
+    heads: Vec<HeadState>,
+}
+
+/// A head that a chain had, and what the ledger has of it.
+pub(crate) struct HeadState {
+    head: Head,
+    /// The hash of the receipt in its place, if that was looked up.
+    found: Option<String>,
+    /// The last receipt of the chain, if some could be missing: none was found in the place of the
+    /// head, and the chain has not expired.
+    reached: Option<u64>,
+    /// Entries in the journal that can no longer be read; recovery signs for them.
+    damaged: u64,
+}
+
+/// The reason not to trust a text as a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UntrustedCheckpoint {
+    #[error("no key of this home signed it")]
+    Foreign,
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl Evidence {
+    /// Reads the files that show whether the home has been used, without opening the database.
+    pub(crate) fn of_files(home: &Path, anchor: Option<&AnchorConfig>) -> Evidence {
+        let folder = home.join(keys::FOLDER);
+        // In this order: what a checkpoint names is in the tables by the time they are read, and
+        // the key that signed it is in the folder.
+        let anchor_lines = match anchor {
+            Some(AnchorConfig::File(path)) => Some(anchor::last_lines(&home.join(path))),
+            Some(AnchorConfig::Command(_)) | None => None,
+        };
+        let checkpoint = kept_checkpoint(home);
+        let keys = keys::all_public(&folder);
+        let checkpoint = match checkpoint {
+            Ok(text) => text.map(|text| self::checkpoint(&text, &keys)),
+            Err(error) => Some(Err(UntrustedCheckpoint::Unreadable(error.to_string()))),
+        };
+        Evidence {
+            home: home.to_owned(),
+            database: match std::fs::metadata(home.join(FILE)) {
+                Err(_) => DatabaseState::Missing,
+                Ok(found) if found.len() == 0 => DatabaseState::Empty,
+                Ok(_) => DatabaseState::Present,
+            },
+            key_files: keys::count(&folder),
+            keys,
+            used_keys: keys::used(&folder),
+            chains: journal::chains(&home.join(WRITERS)),
+            checkpoint,
+            decisions: decisions::read(home),
+            anchor: anchor.cloned(),
+            anchor_lines,
+            ..Evidence::default()
         }
     }
-}
 
-/// Returns the reason not to create a database in this home, if it has been used before.
-pub(crate) fn of_files(home: &Path) -> Option<String> {
-    let state = match DatabaseFile::of(home) {
-        DatabaseFile::Present => return None,
-        DatabaseFile::Missing => "is missing",
-        DatabaseFile::Empty => "is empty",
-    };
-    let traces = traces(home);
-    let file = home.join(FILE);
-    (!traces.is_empty()).then(|| {
-        format!(
-            "the ledger '{}' {state}, but the home has been used before: it has {}",
-            file.display(),
-            traces.join(", ")
-        )
-    })
-}
+    /// Reads everything but the content of the database, which other processes may be writing.
+    pub(crate) fn in_full(home: &Path, anchor: Option<&AnchorConfig>) -> Evidence {
+        let mut evidence = Evidence::of_files(home, anchor);
+        let set_aside = files_ending(&home.join(WRITERS), DAMAGED_ENDING).into_iter();
+        evidence.set_aside = set_aside.map(|name| format!("{name}.{DAMAGED_ENDING}")).collect();
+        let db = evidence.open();
+        let journals = evidence.journals(db.as_ref(), JournalDepth::Everything);
+        // They are examined even if the tables cannot be read.
+        let alone = |_| evidence.journals(None, JournalDepth::Everything);
+        evidence.journals = journals.or_else(alone).unwrap_or_default();
+        if let Some(db) = &db {
+            evidence.unread = evidence.add_all(db).err();
+        }
+        evidence
+    }
 
-/// Names the files that only a used home has.
-pub(crate) fn traces(home: &Path) -> Vec<String> {
-    let plural = |count: usize, word: &str| match count {
-        1 => format!("1 {word}"),
-        more => format!("{more} {word}s"),
-    };
-    let counts = [
-        (keys::count(&home.join(keys::FOLDER)), "signing key"),
-        (journal::chains(&home.join(WRITERS)).len(), "journal"),
-    ];
-    let mut traces: Vec<String> = counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| plural(count, word))
-        .collect();
-    for (file, word) in [(CHECKPOINT_FILE, "a checkpoint"), (decisions::FILE, "operator decisions")]
-    {
-        if home.join(file).exists() {
-            traces.push(word.to_owned());
+    fn add_all(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.tables = Some(TableState::read(db, self)?);
+        let mut signers = db.prepare("SELECT DISTINCT key FROM chains")?;
+        self.signers = signers.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        self.anchored = AnchoredState::read(db, self)?;
+        Ok(())
+    }
+
+    /// Adds what a start compares with the tables: of the journals, little more than the headers.
+    pub(crate) fn add_tables(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.journals = self.journals(Some(db), JournalDepth::Header)?;
+        self.tables = Some(TableState::read(db, self)?);
+        self.anchored = AnchoredState::read(db, self)?;
+        Ok(())
+    }
+
+    /// Opens the database for reading, if it has the present layout.
+    fn open(&mut self) -> Option<Connection> {
+        let DatabaseState::Present = self.database else { return None };
+        let opened = ReadOnlyFile::at(&self.home.join(FILE)).and_then(|file| file.connect());
+        let opened = opened.and_then(|db| {
+            schema::check_format(&db)?;
+            Ok((schema::is_current(&db)?, db))
+        });
+        match opened {
+            Ok((true, db)) => return Some(db),
+            Ok((false, _)) => self.database = DatabaseState::Outdated,
+            Err(error) => self.database = DatabaseState::Unreadable(error),
+        }
+        None
+    }
+
+    fn journals(
+        &self,
+        db: Option<&Connection>,
+        depth: JournalDepth,
+    ) -> Result<Vec<JournalState>, StoreError> {
+        let writers = self.home.join(WRITERS);
+        let read = |id: &String| JournalState::read(db, (&writers, id), depth).transpose();
+        self.chains.iter().filter_map(read).collect()
+    }
+
+    /// Returns the number of changes of decisions that the tables or their copy have.
+    pub(crate) fn known_decisions(&self, in_tables: i64) -> i64 {
+        match &self.decisions {
+            DecisionsFile::Valid(kept) => kept.number.max(in_tables),
+            DecisionsFile::Missing | DecisionsFile::Invalid(_) => in_tables,
         }
     }
-    traces
+
+    /// Returns the number of decisions that the anchor names, and that of the home if it has fewer.
+    pub(crate) fn lost_decisions(&self) -> Option<(i64, i64)> {
+        let known = self.known_decisions(self.tables.as_ref()?.decisions);
+        let named = i64::try_from(self.anchored.as_ref()?.decisions).ok()?;
+        (named > known).then_some((named, known))
+    }
 }
 
-/// Returns the signs that the tables are older than other files.
-pub(crate) fn of_tables(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
-    let writers = home.join(WRITERS);
-    let mut doubts = Vec::new();
-    doubts.extend(of_keys(db, home)?);
-    for chain in adoption::unknown(db, &writers)? {
-        if let Some(missing) = chain.missing {
-            doubts.push(format!("the journal of chain {} is not in it: {missing}", chain.id));
+impl TableState {
+    fn read(db: &Connection, evidence: &Evidence) -> Result<TableState, StoreError> {
+        let (home, key) = (&evidence.home, keys::named(db)?);
+        let folder = home.join(keys::FOLDER);
+        let heads = evidence.checkpoint.iter().flatten().flat_map(|checkpoint| &checkpoint.heads);
+        let head = |head: &Head| HeadState::read(db, &home.join(WRITERS), head.clone(), None);
+        Ok(TableState {
+            has_secret: key.as_ref().is_some_and(|key| keys::has_secret(&folder, key)),
+            key,
+            decisions: decisions::number(db)?,
+            decisions_lost_at: decisions::lost_at(db)?,
+            has_checkpoints: schema::has_rows(db, "checkpoints")?,
+            heads: heads.map(head).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl HeadState {
+    /// Looks for the end of a chain, unless a receipt was found in the place of its head.
+    fn read(
+        db: &Connection,
+        writers: &Path,
+        head: Head,
+        found: Option<String>,
+    ) -> Result<HeadState, StoreError> {
+        let id = &head.chain_id;
+        let reached = if found.is_none() { chain::reach(db, writers, id)? } else { None };
+        let mut damaged = 0;
+        if reached.is_some_and(|reached| reached < head.length) {
+            let scan = journal::scan(writers, id).filter(|scan| !scan.damaged.is_empty());
+            let filed = chain::filed(db, id)?.unwrap_or(0);
+            damaged = scan.map_or(0, |scan| scan.lost_after(filed).count());
         }
+        Ok(HeadState { head, found, reached, damaged })
     }
-    for chain in journal::chains(&writers) {
-        doubts.extend(of_known_journal(db, &writers, &chain)?);
-    }
-    if let CheckpointFile::Valid(heads) = checkpoint(home) {
-        for head in heads {
-            doubts.extend(of_head(db, &writers, &head, "at the last checkpoint")?);
-        }
-    }
-    Ok(doubts)
 }
 
-fn of_keys(db: &Connection, home: &Path) -> Result<Option<String>, StoreError> {
-    let used = keys::used(&home.join(keys::FOLDER));
-    let Some(last) = used.last() else {
-        return Ok(None);
-    };
-    let named = keys::named(db)?;
-    let is_old = named.as_ref().is_none_or(|named| named != last && used.contains(named));
-    Ok(is_old.then(|| match named {
-        Some(named) => format!("it names the key {named}, which was replaced by {last}"),
-        None => format!("it names no signing key, but {last} has signed"),
-    }))
-}
-
-/// Returns what the journal of a known chain says was filed and is not.
-fn of_known_journal(
-    db: &Connection,
-    writers: &Path,
-    chain_id: &str,
-) -> Result<Option<String>, StoreError> {
-    // In this order: a living writer files entries before it begins the journal anew.
-    let header = journal::header(writers, chain_id);
-    let filed: Option<i64> = db
-        .prepare_cached("SELECT filed FROM chains WHERE chain_id = ?1")?
-        .query_row([chain_id], |row| row.get(0))
-        .optional()?;
-    let (Some(filed), Some(header)) = (filed, header) else {
-        return Ok(None);
-    };
-    Ok((header.filed > filed).then(|| {
-        let beyond = header.filed;
-        format!("chain {chain_id} is filed up to entry {filed}, but {beyond} were filed before")
-    }))
-}
-
-/// Returns what a chain lacks of a head that it had then.
-pub(crate) fn of_head(
-    db: &Connection,
-    writers: &Path,
-    head: &Head,
-    when: &str,
-) -> Result<Option<String>, StoreError> {
-    let Head { chain_id, length, .. } = head;
-    let status: Option<String> = db
-        .prepare_cached("SELECT status FROM chains WHERE chain_id = ?1")?
-        .query_row([chain_id], |row| row.get(0))
-        .optional()?;
-    let found = end_of(db, writers, chain_id)?.sequence;
-    let is_short = status.as_deref() != Some("expired") && found < *length;
-    // Recovery signs for entries that are damaged in the journal.
-    let is_gone = is_short && found + damaged(db, writers, chain_id)? < *length;
-    Ok(is_gone.then(|| format!("chain {chain_id} has {found} receipts, but {length} {when}")))
-}
-
-/// Returns the number of entries in the journal of a chain that can no longer be read.
-fn damaged(db: &Connection, writers: &Path, chain_id: &str) -> Result<u64, StoreError> {
-    let filed: Option<i64> = db
-        .prepare_cached("SELECT filed FROM chains WHERE chain_id = ?1")?
-        .query_row([chain_id], |row| row.get(0))
-        .optional()?;
-    let scan = journal::scan(writers, chain_id).filter(|scan| !scan.damaged.is_empty());
-    Ok(scan.map_or(0, |scan| scan.lost_after(filed.unwrap_or(0)).count()))
-}
-
-/// The state of a home's newest checkpoint, judged by its file.
-#[derive(Debug)]
-pub(crate) enum CheckpointFile {
-    Missing,
-    /// It cannot be trusted, for this reason.
-    Invalid(String),
-    Valid(Vec<Head>),
-}
-
-/// Reads the newest checkpoint, which one of the home's keys must have signed.
-pub(crate) fn checkpoint(home: &Path) -> CheckpointFile {
-    let Ok(Some(text)) = kept_checkpoint(home) else {
-        return CheckpointFile::Missing;
-    };
-    let (signed, members) = match SignedReceipt::read(&text) {
-        Ok(read) => read,
-        Err(error) => return CheckpointFile::Invalid(error.to_string()),
-    };
-    let keys = keys::all_public(&home.join(keys::FOLDER));
-    if !keys.iter().any(|key: &PublicKey| signed.verify(key).is_ok()) {
-        return CheckpointFile::Invalid("no key of this home signed it".to_owned());
-    }
-    match Checkpoint::of(&members) {
-        Some(checkpoint) => CheckpointFile::Valid(checkpoint.heads),
-        None => CheckpointFile::Invalid("it names no chains".to_owned()),
-    }
+/// Reads a checkpoint, which one of these keys must have signed.
+fn checkpoint(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, UntrustedCheckpoint> {
+    let unreadable = UntrustedCheckpoint::Unreadable;
+    let (signed, members) =
+        SignedReceipt::read(text).map_err(|error| unreadable(error.to_string()))?;
+    let checkpoint = Checkpoint::of(&members);
+    let checkpoint = checkpoint.ok_or_else(|| unreadable("it names no chains".to_owned()))?;
+    let is_ours = keys.iter().any(|key| signed.verify(key).is_ok());
+    if is_ours { Ok(checkpoint) } else { Err(UntrustedCheckpoint::Foreign) }
 }

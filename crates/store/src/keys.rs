@@ -168,6 +168,11 @@ pub(crate) fn current(dir: &Path, db: &Connection) -> Result<SigningKey, StoreEr
     load(dir, &fingerprint)
 }
 
+/// Says that the secret half of a key is gone.
+pub(crate) fn secret_missing(fingerprint: &str) -> String {
+    format!("the secret half of the signing key {fingerprint} is missing")
+}
+
 /// Reports whether the secret half of a key is in the folder.
 pub(crate) fn has_secret(dir: &Path, fingerprint: &str) -> bool {
     path(dir, fingerprint, SECRET_ENDING).exists()

@@ -49,6 +49,9 @@ pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 use crate::anchored::AnchorCheck;
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
+use crate::evidence::Evidence;
+use crate::evidence::finding::{self, FindingKind, words_of};
+use crate::evidence::judge::judge;
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
@@ -384,30 +387,16 @@ fn prepare(
     rules: &domain::config::Ledger,
 ) -> Result<Prepared, StoreError> {
     let _lock = Lock::maintenance(writers)?;
-    if let Some(words) = evidence::of_files(home) {
-        return Err(StoreError::Incomplete(words));
-    }
+    let mut evidence = Evidence::of_files(home, rules.anchor.as_ref());
+    finding::refuse(&judge(&evidence), home)?;
     let mut db = open_tables(home, rules.durability)?;
-    let doubts = evidence::of_tables(&db, home)?;
-    if !doubts.is_empty() {
-        let words = doubts.join("; ");
-        let file = home.join(FILE);
-        return Err(StoreError::Incomplete(format!(
-            "the ledger '{}' is older than the home's other files: {words}",
-            file.display()
-        )));
-    }
-    let anchored = anchored::compare(&db, home, rules.anchor.as_ref())?;
-    if !anchored.faults.is_empty() {
-        let (file, words) = (home.join(FILE), anchored.faults.join("; "));
-        return Err(StoreError::Incomplete(format!(
-            "the ledger '{}' is older than its anchor: {words}",
-            file.display()
-        )));
-    }
+    evidence.add_tables(&db)?;
+    let findings = judge(&evidence);
+    finding::refuse(&findings, home)?;
     let mut keys = Keys::open(&home.join(keys::FOLDER), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
-    let (mut notices, mut closed) = (anchored.notes, 0);
+    let mut notices = words_of(&findings, |kind| kind == FindingKind::Notice);
+    let mut closed = 0;
     match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
         Ok(recovered) => {
             closed = recovered.closed;
@@ -428,7 +417,7 @@ fn prepare(
     if schema::has_rows(&db, "chains")? {
         keys.mark_used();
     }
-    match keeping::reconcile(&db, home, false) {
+    match keeping::reconcile(&db, (home, &evidence.decisions), false) {
         Ok(notice) => notices.extend(notice),
         Err(StoreError::Write(reason)) => tracing::error!("cannot compare decisions: {reason}"),
         Err(error) => return Err(error),

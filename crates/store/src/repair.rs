@@ -12,11 +12,12 @@ use receipt::Runtime;
 use receipt::content::Termination;
 use rusqlite::Connection;
 
-use crate::anchored;
 use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, timestamp, transaction};
 use crate::error::StoreError;
-use crate::evidence::{self, DatabaseFile};
+use crate::evidence::finding::{FindingKind, words_of};
+use crate::evidence::judge::judge;
+use crate::evidence::{DatabaseState, Evidence};
 use crate::keys::{self, Keys};
 use crate::state::{decisions, keeping};
 use crate::survey;
@@ -42,10 +43,12 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         let words = format!("a process writes chain {chain}: stop all gates of this home first");
         return Err(StoreError::Write(words));
     }
-    let mut done: Vec<String> = evidence::of_files(home).into_iter().collect();
-    let (mut db, is_new) = database(home, &mut done)?;
-    let doubts = evidence::of_tables(&db, home)?;
-    let anchored = anchored::compare(&db, home, anchor)?;
+    let mut evidence = Evidence::of_files(home, anchor);
+    let mut done = words_of(&judge(&evidence), |kind| kind == FindingKind::DatabaseLost);
+    let (mut db, is_new) = database(&evidence, &mut done)?;
+    evidence.add_tables(&db)?;
+    let findings = judge(&evidence);
+    let doubts = words_of(&findings, |kind| kind == FindingKind::DatabaseOlder);
     let is_doubtful = is_new || !doubts.is_empty();
     if is_new {
         done.extend(rebuild::from_copies(&db, home)?);
@@ -56,7 +59,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         let made = rebuild::make_touches(&db)?;
         done.push(format!("touches of resources were missing: made {made} again"));
     }
-    let mut keys = signing_keys(&db, home, &mut done)?;
+    let mut keys = signing_keys(&db, &evidence, &mut done)?;
     let recovered = recovery::recover(&mut db, home, &keys, Adoption::All)?;
     done.extend(words(&recovered));
     let is_past = !doubts.is_empty() || recovered.lost > 0;
@@ -64,16 +67,17 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         done.push(set_aside(home, CHECKPOINT_FILE)?);
     }
     let was_lost = decisions::lost_at(&db)?.is_some();
-    if !anchored.faults.is_empty() {
-        let older = |fault: &String| format!("the home is older than its anchor: {fault}");
-        done.extend(anchored.faults.iter().map(older));
+    let lost = words_of(&findings, |kind| kind == FindingKind::HomeOlder);
+    if !lost.is_empty() {
+        let older = |words: &String| format!("the home is older than its anchor: {words}");
+        done.extend(lost.iter().map(older));
         done.extend(revived(home)?);
-        anchored::accept(&db, home, anchor)?;
+        evidence.anchored.as_ref().map_or(Ok(()), |anchor| anchor.accept(&db))?;
     }
-    if let Some(number) = anchored.decisions {
+    if let Some((number, _)) = evidence.lost_decisions() {
         transaction::whole(&db, |db| decisions::fail_closed(db, number + 1))?;
     }
-    done.extend(keeping::reconcile(&db, home, is_doubtful)?);
+    done.extend(keeping::reconcile(&db, (home, &evidence.decisions), is_doubtful)?);
     match decisions::lost_at(&db)? {
         Some(_) if !was_lost => {
             let words = "operator decisions are lost: approvals and tokens are withdrawn, servers \
@@ -95,8 +99,9 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
 }
 
 /// Opens the database, after a damaged one was set aside. Reports whether it is a new one.
-fn database(home: &Path, done: &mut Vec<String>) -> Result<(Connection, bool), StoreError> {
-    let is_absent = DatabaseFile::of(home) != DatabaseFile::Present;
+fn database(evidence: &Evidence, done: &mut Vec<String>) -> Result<(Connection, bool), StoreError> {
+    let home = &*evidence.home;
+    let is_absent = !matches!(evidence.database, DatabaseState::Present);
     let faults = if is_absent {
         Vec::new()
     } else {
@@ -151,14 +156,18 @@ fn revived(home: &Path) -> Result<Vec<String>, StoreError> {
 }
 
 /// Opens the key that signed last. If its secret half is gone, takes another or makes one.
-fn signing_keys(db: &Connection, home: &Path, done: &mut Vec<String>) -> Result<Keys, StoreError> {
-    let folder = home.join(keys::FOLDER);
-    let last = keys::used(&folder).pop().or(keys::named(db)?);
-    match last {
-        Some(last) if keys::has_secret(&folder, &last) => keys::remember(db, &last)?,
+fn signing_keys(
+    db: &Connection,
+    evidence: &Evidence,
+    done: &mut Vec<String>,
+) -> Result<Keys, StoreError> {
+    let folder = evidence.home.join(keys::FOLDER);
+    let named = || evidence.tables.as_ref()?.key.as_ref();
+    match evidence.used_keys.last().or_else(named) {
+        Some(last) if keys::has_secret(&folder, last) => keys::remember(db, last)?,
         Some(last) => {
             keys::forget(db)?;
-            done.push(format!("the secret half of the signing key {last} is missing"));
+            done.push(keys::secret_missing(last));
         }
         None => {}
     }

@@ -18,6 +18,7 @@ pub(crate) mod health;
 pub(crate) mod inbox;
 pub(crate) mod joining;
 pub(crate) mod journal;
+pub(crate) mod journal_state;
 pub(crate) mod link;
 pub(crate) mod log_copy;
 mod meeting_log;

@@ -101,8 +101,9 @@ struct KeptFile {
 }
 
 /// The state of the decisions file in a home.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum DecisionsFile {
+    #[default]
     Missing,
     /// It cannot be trusted, for this reason.
     Invalid(String),
@@ -122,15 +123,6 @@ pub(super) fn count(db: &Connection) -> Result<(), StoreError> {
 /// Returns the number of changes so far.
 pub(crate) fn number(db: &Connection) -> Result<i64, StoreError> {
     Ok(settings::get(db, NUMBER)?.and_then(|text| text.parse().ok()).unwrap_or(0))
-}
-
-/// Returns the number of changes that the tables or their copy have.
-pub(crate) fn newest_number(db: &Connection, home: &Path) -> Result<i64, StoreError> {
-    let copied = match read(home) {
-        DecisionsFile::Valid(kept) => kept.number,
-        DecisionsFile::Missing | DecisionsFile::Invalid(_) => 0,
-    };
-    Ok(number(db)?.max(copied))
 }
 
 /// Returns when decisions were lost, unless a person has reviewed that.

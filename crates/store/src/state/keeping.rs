@@ -112,16 +112,16 @@ impl Keeper {
 }
 
 /// Compares the two copies when the ledger is opened. Returns what an operator must know. The
-/// caller holds the maintenance lock, and says whether the tables may be older than the decisions.
+/// caller holds the maintenance lock, has read the file before, and says whether the tables may be
+/// older than the decisions.
 pub(crate) fn reconcile(
     db: &Connection,
-    home: &Path,
+    (home, file): (&Path, &DecisionsFile),
     is_doubtful: bool,
 ) -> Result<Option<String>, StoreError> {
-    // In this order: a process that decides now commits first, and writes the file afterwards.
-    let file = decisions::read(home);
+    // After the file: a process that decides now commits first, and writes the file afterwards.
     let number = decisions::number(db)?;
-    let notice = match &file {
+    let notice = match file {
         DecisionsFile::Valid(kept) if kept.number > number => {
             transaction::whole(db, |db| kept.restore(db))?;
             let (file, time) = (decisions::FILE, &kept.written_at);
@@ -140,7 +140,7 @@ pub(crate) fn reconcile(
         }
         DecisionsFile::Missing | DecisionsFile::Valid(_) => None,
     };
-    let is_current = match &file {
+    let is_current = match file {
         DecisionsFile::Valid(kept) => kept.number == decisions::number(db)?,
         DecisionsFile::Missing => decisions::number(db)? == 0,
         DecisionsFile::Invalid(_) => false,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use domain::config::Durability;
 use receipt::Hash;
+use receipt::checkpoint::Head;
 use receipt::key::SigningKey;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -160,6 +161,12 @@ fn named_by(db: &Connection, number: i64) -> Result<Option<PrecedingChain>, Stor
     Ok(Some(PrecedingChain { chain_id, sequence, hash }))
 }
 
+/// Returns the last entry of a chain's journal that is in the tables, if they know the chain.
+pub(crate) fn filed(db: &Connection, chain_id: &str) -> Result<Option<i64>, StoreError> {
+    let mut statement = db.prepare_cached("SELECT filed FROM chains WHERE chain_id = ?1")?;
+    Ok(statement.query_row([chain_id], |row| row.get(0)).optional()?)
+}
+
 /// Returns the last receipt of a chain, filed or not.
 pub(crate) fn end_of(
     db: &Connection,
@@ -169,6 +176,24 @@ pub(crate) fn end_of(
     let committed = journal::end_of(writers, chain_id).unwrap_or_default();
     let filed = filed_end_of(db, chain_id)?;
     Ok(if committed.sequence > filed.sequence { committed } else { filed })
+}
+
+/// Returns the number of the last receipt of a chain, filed or not; `None` if the chain has expired.
+pub(crate) fn reach(
+    db: &Connection,
+    writers: &Path,
+    chain_id: &str,
+) -> Result<Option<u64>, StoreError> {
+    let words = "SELECT 1 FROM chains WHERE chain_id = ?1 AND status = 'expired'";
+    let is_expired = db.prepare_cached(words)?.exists([chain_id])?;
+    Ok(if is_expired { None } else { Some(end_of(db, writers, chain_id)?.sequence) })
+}
+
+/// Returns the hash of the receipt in the place of a head.
+pub(crate) fn hash_at(db: &Connection, head: &Head) -> Result<Option<String>, StoreError> {
+    let words = "SELECT receipt_hash FROM receipts WHERE chain_id = ?1 AND sequence = ?2";
+    let mut statement = db.prepare_cached(words)?;
+    Ok(statement.query_row(params![head.chain_id, head.length], |row| row.get(0)).optional()?)
 }
 
 /// Returns the last filed receipt of a chain.

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use receipt::Hash;
 use receipt::audit;
 use receipt::checkpoint::{self, Checkpoint, Head};
 use receipt::verify::SignedReceipt;
@@ -13,6 +12,7 @@ use serde_json::Value;
 use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
 use crate::state::decisions;
+use crate::write::chain::hash_at;
 use crate::write::checkpoint_file;
 use crate::write::compose::CHAIN_EXPIRED;
 use crate::write::link::Link;
@@ -151,7 +151,7 @@ fn lost_head(db: &Connection, home: &Path, chain_id: &str) -> Result<Option<Head
     let kept = checkpoint_file::kept_checkpoint(home).ok().flatten();
     heads.extend(kept.iter().flat_map(|text| named_by(text)));
     for head in heads.into_iter().filter(|head| head.chain_id == chain_id) {
-        if !holds(db, &head)? {
+        if hash_at(db, &head)?.and_then(|hash| hash.parse().ok()) != Some(head.hash) {
             return Ok(Some(head));
         }
     }
@@ -169,19 +169,10 @@ fn named_by(text: &str) -> Vec<Head> {
     heads.into_iter().flatten().chain([own]).collect()
 }
 
-fn holds(db: &Connection, head: &Head) -> Result<bool, StoreError> {
-    let found: Option<String> = db
-        .query_row(
-            "SELECT receipt_hash FROM receipts WHERE chain_id = ?1 AND sequence = ?2",
-            params![head.chain_id, head.length],
-            |row| row.get(0),
-        )
-        .optional()?;
-    Ok(found.and_then(|hash| hash.parse::<Hash>().ok()) == Some(head.hash))
-}
-
 #[cfg(test)]
 mod tests {
+    use receipt::Hash;
+
     use super::*;
     use crate::database::schema;
 

@@ -194,7 +194,7 @@ impl From<&FileState> for FileReport {
 
 impl From<&JournalState> for JournalReport {
     fn from(journal: &JournalState) -> JournalReport {
-        let JournalState { chain_id, is_alive, entries, damaged, unfiled, lost } = journal;
+        let JournalState { chain_id, is_alive, entries, damaged, unfiled, lost, .. } = journal;
         JournalReport {
             chain_id: chain_id.clone(),
             in_use: *is_alive,

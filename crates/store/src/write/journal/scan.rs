@@ -55,11 +55,6 @@ impl Scan {
         scan
     }
 
-    /// Reports whether nothing was ever written.
-    pub(crate) fn is_blank(&self) -> bool {
-        self.header.is_none() && self.rows.is_empty() && self.damaged.is_empty()
-    }
-
     /// Returns the entries beyond `filed` that the journal had and has no longer.
     pub(crate) fn lost_after(&self, filed: i64) -> LostEntries {
         let mut known: Vec<i64> = self.rows.iter().map(|row| row.entry).collect();

@@ -1,0 +1,296 @@
+use std::path::Path;
+
+use receipt::{Hash, SigningKey};
+
+use super::super::finding::refuse;
+use super::super::{Evidence, TableState, UntrustedCheckpoint};
+use super::FindingKind::{DatabaseLost, DatabaseOlder, Fault, HomeOlder, Note, Notice};
+use super::*;
+use crate::error::StoreError;
+use crate::write::journal::{Header, HeaderFacts};
+use crate::write::link::PrecedingChain;
+
+/// Evidence of a home, and what it shows: the kind of each finding and a part of its words.
+type Case = (Evidence, Vec<(FindingKind, &'static str)>);
+
+/// Returns evidence with a sound database.
+fn sound(tables: TableState) -> Evidence {
+    Evidence {
+        home: "/home".into(),
+        database: DatabaseState::Present,
+        tables: Some(TableState { has_secret: true, ..tables }),
+        ..Evidence::default()
+    }
+}
+
+fn tables() -> TableState {
+    TableState::default()
+}
+
+fn check(cases: Vec<Case>) {
+    for (at, (evidence, expected)) in cases.into_iter().enumerate() {
+        let found = judge(&evidence);
+        let is_same = found.len() == expected.len()
+            && found.iter().zip(&expected).all(|(finding, (kind, words))| {
+                finding.kind == *kind && finding.words.contains(words)
+            });
+        assert!(is_same, "case {at}: {found:#?} is not {expected:#?}");
+    }
+}
+
+fn journal(filed: Option<i64>) -> JournalState {
+    JournalState { chain_id: "c".to_owned(), entries: 3, filed, ..JournalState::default() }
+}
+
+/// Returns the header of a journal: how far it had been filed, and the length of the chain before.
+fn header(filed: i64, before: Option<u64>) -> Option<Header> {
+    let (key, opened_at) = (String::new(), String::new());
+    let (chain_id, hash) = ("b".to_owned(), Hash::of(b"before"));
+    let preceding = before.map(|sequence| PrecedingChain { chain_id, sequence, hash });
+    let preceding = preceding.as_ref();
+    let mut header = Header::new(HeaderFacts { chain: "c", key, opened_at, pid: 1, preceding });
+    header.filed = filed;
+    Some(header)
+}
+
+fn head(length: u64) -> HeadState {
+    let head = Head { chain_id: "c".to_owned(), length, hash: Hash::of(b"head") };
+    HeadState { head, found: None, reached: Some(3), damaged: 0 }
+}
+
+fn words(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_missing_database_is_a_loss_only_in_a_used_home() {
+    let missing = || Evidence { home: "/home".into(), ..Evidence::default() };
+    let invalid = || Some(Err(UntrustedCheckpoint::Foreign));
+    check(vec![
+        (missing(), vec![]),
+        (Evidence { database: DatabaseState::Empty, ..missing() }, vec![]),
+        (
+            Evidence { key_files: 1, chains: words(&["a", "b"]), ..missing() },
+            vec![(
+                DatabaseLost,
+                "the ledger '/home/ledger.db' is missing, but the home has been used before: it \
+                 has 1 signing key, 2 journals",
+            )],
+        ),
+        (
+            Evidence { database: DatabaseState::Empty, checkpoint: invalid(), ..missing() },
+            vec![
+                (DatabaseLost, "is empty, but the home has been used before: it has a checkpoint"),
+                (Fault, "the checkpoint is not trusted: no key of this home signed it"),
+            ],
+        ),
+        (
+            Evidence { decisions: DecisionsFile::Valid(Box::default()), ..missing() },
+            vec![(DatabaseLost, "it has operator decisions")],
+        ),
+        (
+            Evidence { database: DatabaseState::Outdated, key_files: 1, ..missing() },
+            vec![(Note, "was not examined: it has the layout of an older version")],
+        ),
+        (
+            Evidence {
+                database: DatabaseState::Unreadable(StoreError::Write("no".to_owned())),
+                ..missing()
+            },
+            vec![(Fault, "cannot read the ledger: no")],
+        ),
+    ]);
+}
+
+#[test]
+fn tables_that_name_less_than_other_files_are_older() {
+    let key = |name: &str| TableState { key: Some(name.to_owned()), ..tables() };
+    let used = |tables| Evidence { used_keys: words(&["k1", "k2"]), ..sound(tables) };
+    let heads = |state| sound(TableState { heads: vec![state], ..tables() });
+    let short = |reached, damaged| HeadState { reached, damaged, ..head(7) };
+    check(vec![
+        (sound(tables()), vec![]),
+        (used(key("k2")), vec![]),
+        // Another process has just replaced it.
+        (used(key("k3")), vec![]),
+        (used(key("k1")), vec![(DatabaseOlder, "it names the key k1, which was replaced by k2")]),
+        (used(tables()), vec![(DatabaseOlder, "it names no signing key, but k2 has signed")]),
+        (heads(head(3)), vec![]),
+        (heads(head(7)), vec![(DatabaseOlder, "c has 3 receipts, but 7 at the last checkpoint")]),
+        // Recovery signs for entries that are damaged.
+        (heads(short(Some(3), 4)), vec![]),
+        (heads(short(Some(3), 3)), vec![(DatabaseOlder, "chain c has 3 receipts, but 7")]),
+        // The chain has expired.
+        (heads(short(None, 0)), vec![]),
+    ]);
+}
+
+#[test]
+fn journals_show_damage_and_what_the_tables_lack() {
+    let of = |journal| Evidence { journals: vec![journal], ..sound(tables()) };
+    let unknown = || JournalState { header: header(0, None), ..journal(None) };
+    let after = |reached_before| JournalState {
+        header: header(0, Some(5)),
+        reached_before,
+        ..journal(None)
+    };
+    check(vec![
+        (of(journal(Some(3))), vec![]),
+        (of(JournalState { header: header(3, None), ..journal(Some(3)) }), vec![]),
+        (
+            of(JournalState { header: header(4, None), ..journal(Some(3)) }),
+            vec![(DatabaseOlder, "chain c is filed up to entry 3, but 4 were filed before")],
+        ),
+        (
+            of(JournalState { damaged: 2, ..journal(Some(3)) }),
+            vec![(Fault, "chain c has 2 damaged lines: all of them are in the database already")],
+        ),
+        (
+            of(JournalState { damaged: 2, lost: 1, unfiled: Some(1), ..journal(Some(3)) }),
+            vec![
+                (Fault, "has 2 damaged lines: 1 entries are lost, the rest will be recovered"),
+                (Note, "chain c has 1 entries of a process that ended abruptly"),
+            ],
+        ),
+        (of(JournalState { unfiled: Some(1), is_alive: true, ..journal(Some(3)) }), vec![]),
+        // Nothing is lost by an adoption.
+        (of(unknown()), vec![]),
+        (of(JournalState { entries: 0, header: None, ..unknown() }), vec![]),
+        (
+            of(JournalState { header: None, ..unknown() }),
+            vec![(DatabaseOlder, "the journal of chain c is not in it: its journal has no header")],
+        ),
+        (
+            of(JournalState { header: header(2, None), ..unknown() }),
+            vec![(DatabaseOlder, "2 of its entries were filed and are in no table")],
+        ),
+        (
+            of(JournalState { lost: 2, ..unknown() }),
+            vec![(DatabaseOlder, "2 entries of its journal are damaged")],
+        ),
+        (
+            of(JournalState { has_gap: true, ..unknown() }),
+            vec![(DatabaseOlder, "some of its receipts are in no table")],
+        ),
+        (of(after(Some(5))), vec![]),
+        (of(after(None)), vec![]),
+        (
+            of(after(Some(4))),
+            vec![(DatabaseOlder, "the chain before it, b, only 4 of 5 receipts can be found")],
+        ),
+    ]);
+}
+
+#[test]
+fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
+    let decided = |decisions| TableState { decisions, ..tables() };
+    let copy = |number: i64, tables| {
+        let kept = serde_json::from_value(serde_json::json!({"number": number})).unwrap();
+        Evidence { decisions: DecisionsFile::Valid(kept), ..sound(tables) }
+    };
+    let public = SigningKey::from_seed(&[1; 32]).public();
+    let name = public.fingerprint().to_string();
+    let mut secretless = sound(tables());
+    secretless.tables = Some(TableState { key: Some("k1".to_owned()), ..tables() });
+    let lost_at = Some("a day".to_owned());
+    check(vec![
+        (Evidence { keys: vec![public], signers: vec![name], ..sound(tables()) }, vec![]),
+        (
+            Evidence { signers: words(&["k9"]), ..sound(tables()) },
+            vec![(Fault, "the public key k9, which signed chains, is missing")],
+        ),
+        (secretless, vec![(Fault, "the secret half of the signing key k1 is missing")]),
+        (sound(decided(1)), vec![(Note, "the copy of the operators' decisions is missing")]),
+        (copy(1, decided(1)), vec![]),
+        (copy(2, decided(1)), vec![(Fault, "has older decisions than their copy")]),
+        (
+            Evidence { decisions: DecisionsFile::Invalid("bad".to_owned()), ..sound(tables()) },
+            vec![(Fault, "the copy of the operators' decisions is not trusted: bad")],
+        ),
+        (
+            sound(TableState { decisions_lost_at: lost_at, ..tables() }),
+            vec![(Note, "the operators' decisions were lost on a day")],
+        ),
+        (
+            Evidence { set_aside: words(&["c.damaged"]), ..sound(tables()) },
+            vec![(Note, "damaged lines of a journal are kept in 'writers/c.damaged'")],
+        ),
+        (
+            Evidence { unread: Some(StoreError::Read("no".to_owned())), ..sound(tables()) },
+            vec![(Fault, "cannot read the ledger: no")],
+        ),
+    ]);
+}
+
+#[test]
+fn an_anchor_shows_an_older_home_and_what_it_cannot_show() {
+    let shown = || "the anchor 'a'".to_owned();
+    let state = || AnchoredState { shown: shown(), ..AnchoredState::default() };
+    let of = |state| {
+        let tables = TableState { has_checkpoints: true, ..tables() };
+        Evidence { anchored: Some(state), ..sound(tables) }
+    };
+    let compared = || AnchoredState { checkpoints: 1, ..state() };
+    let found = |hash: &[u8]| {
+        let found = Some(Hash::of(hash).to_string());
+        of(AnchoredState { heads: vec![HeadState { found, ..head(7) }], ..compared() })
+    };
+    let command = Some(AnchorConfig::Command(Vec::new()));
+    check(vec![
+        (of(compared()), vec![]),
+        (Evidence { anchor: command, ..sound(tables()) }, vec![(Note, "the anchor is a command")]),
+        (
+            of(AnchoredState { is_within: true, unreadable: 2, ..compared() }),
+            vec![
+                (Notice, "the anchor 'a' lies in the home"),
+                (Notice, "has 2 lines near its end that are no checkpoints"),
+            ],
+        ),
+        (of(state()), vec![(Notice, "the anchor 'a' has no checkpoint of this home")]),
+        (of(AnchoredState { was_accepted: true, ..state() }), vec![]),
+        (Evidence { anchored: Some(state()), ..sound(tables()) }, vec![]),
+        (
+            of(AnchoredState { error: Some("gone".to_owned()), ..state() }),
+            vec![(Notice, "cannot be read (gone)")],
+        ),
+        (
+            of(AnchoredState { foreign: 1, ..compared() }),
+            vec![(HomeOlder, "has checkpoints that no key of this home signed")],
+        ),
+        (
+            of(AnchoredState { heads: vec![head(7)], ..compared() }),
+            vec![(HomeOlder, "chain c has 3 receipts, but 7 at a checkpoint in the anchor 'a'")],
+        ),
+        (found(b"head"), vec![]),
+        (
+            found(b"other"),
+            vec![(HomeOlder, "receipt 7 of chain c was another one at a checkpoint")],
+        ),
+        (
+            of(AnchoredState { decisions: 2, ..compared() }),
+            vec![(
+                HomeOlder,
+                "had made 2 decisions at a checkpoint in the anchor 'a', and the home has 0",
+            )],
+        ),
+    ]);
+}
+
+#[test]
+fn a_start_is_refused_for_the_worst_reason_alone() {
+    let refusal = |kinds: &[FindingKind]| {
+        let findings: Vec<Finding> =
+            kinds.iter().map(|kind| kind.says(format!("{kind:?}"))).collect();
+        refuse(&findings, Path::new("/home")).err().map(|error| match error {
+            StoreError::Incomplete(words) => words,
+            other => panic!("{other}"),
+        })
+    };
+    let older = "the ledger '/home/ledger.db' is older than";
+    assert_eq!(refusal(&[]), None);
+    assert_eq!(refusal(&[Note, Fault, Notice]), None);
+    assert_eq!(refusal(&[HomeOlder, DatabaseLost]), Some("DatabaseLost".to_owned()));
+    let words = format!("{older} the home's other files: DatabaseOlder; DatabaseOlder");
+    assert_eq!(refusal(&[DatabaseOlder, HomeOlder, DatabaseOlder, Fault]), Some(words));
+    assert_eq!(refusal(&[HomeOlder]), Some(format!("{older} its anchor: HomeOlder")));
+}
