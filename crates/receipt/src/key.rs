@@ -13,7 +13,8 @@ use ed25519_dalek::pkcs8::{
     KeypairBytes, spki::der::pem::LineEnding,
 };
 
-use super::{Hash, did};
+use super::Hash;
+use super::did::{self, DidDocument};
 
 pub const SEED_BYTES: usize = 32;
 pub(super) const SIGNATURE_BYTES: usize = 64;
@@ -103,7 +104,7 @@ impl SigningKey {
     }
 
     fn new(key: ed25519_dalek::SigningKey) -> SigningKey {
-        let verification_method = did::verification_method(&PublicKey::new(key.verifying_key()));
+        let verification_method = did::verification_method(key.verifying_key().as_bytes());
         SigningKey { key, quick: OnceLock::new(), verification_method }
     }
 }
@@ -121,7 +122,7 @@ impl PublicKey {
 
     /// Returns the DID URL of a `did:key`'s only key.
     pub(super) fn verification_method(&self) -> &str {
-        self.verification_method.get_or_init(|| did::verification_method(self))
+        self.verification_method.get_or_init(|| did::verification_method(self.as_bytes()))
     }
 
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<PublicKey, KeyError> {
@@ -147,6 +148,19 @@ impl PublicKey {
 
     pub fn to_multibase(&self) -> String {
         to_multibase(self.as_bytes())
+    }
+
+    pub fn from_did(did: &str) -> Result<PublicKey, KeyError> {
+        PublicKey::from_bytes(&did::decode(did).ok_or(KeyError::Did)?)
+    }
+
+    pub fn did(&self) -> String {
+        did::encode(self.as_bytes())
+    }
+
+    /// Returns the document that the `did:key` resolves to.
+    pub fn did_document(&self) -> DidDocument {
+        did::document(self.as_bytes())
     }
 
     /// Returns the SHA-256 of the 32 raw bytes, not of any encoding.

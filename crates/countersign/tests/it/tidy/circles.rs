@@ -32,7 +32,7 @@ const IN_CIRCLES: &[(&str, &[&str])] = &[
     ("domain", &["caller", "catalog", "config", "exposed", "ledger", "policy", "trust"]),
     ("gateway", &["pipeline", "place", "program", "spec", "trust", "upstream"]),
     ("mcp", &["authorization", "delivery", "http", "peer"]),
-    ("receipt", &["did", "key"]),
+    ("store", &["doubts", "read", "state", "write"]),
 ];
 
 /// The top modules of a crate, each with those that it uses.
