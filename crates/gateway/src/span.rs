@@ -10,7 +10,7 @@ use domain::{Code, Refusal, ToolName};
 use mcp::ErrorObject;
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
-use mcp::peer::Trace;
+use mcp::trace::Trace;
 use provider::{
     Call, CallContext, CallOutcome, Declared, ProviderError, Reply, Span, SpanKind, Surface,
     TraceContext, Tracer, Value,

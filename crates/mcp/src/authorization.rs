@@ -5,7 +5,6 @@
 //! Everything that a server names here is checked before it is used: the scheme and host of each
 //! address, the issuer, the resource. No redirect is followed.
 
-mod challenge;
 mod device;
 mod discovery;
 mod error;
@@ -17,7 +16,6 @@ mod login;
 mod metadata;
 mod secret;
 
-pub use challenge::Challenge;
 pub use device::{DeviceCode, DevicePoll};
 pub use discovery::{ProtectedServer, ServerAuthorization};
 pub use error::AuthorizationError;

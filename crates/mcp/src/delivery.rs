@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::peer::Trace;
+use crate::trace::Trace;
 
 /// None of its bytes was taken, or the other side refused to act on it.
 const WAITING: u8 = 0;

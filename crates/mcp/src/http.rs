@@ -6,6 +6,7 @@
 use http::HeaderName;
 
 pub(crate) mod address;
+mod challenge;
 pub mod client;
 pub mod credentials;
 mod dial;
@@ -23,6 +24,7 @@ mod streams;
 pub mod target;
 
 pub use address::{AddressRule, names_this_machine};
+pub use challenge::Challenge;
 pub use pool::PooledResponse;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -64,6 +64,7 @@ mod raw;
 pub mod server;
 pub mod sse;
 pub mod task;
+pub mod trace;
 pub mod version;
 
 pub use error::ErrorObject;

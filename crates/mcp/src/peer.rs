@@ -31,6 +31,7 @@ use crate::message::{
 };
 use crate::object::ObjectMembers;
 use crate::task;
+use crate::trace::Trace;
 use crate::version::Version;
 
 /// Handles the other side's requests and notifications. One per connection.
@@ -86,13 +87,6 @@ pub trait Outbox: Send + Sync + 'static {
 pub enum MessageRoute {
     Standing,
     Within(Id),
-}
-
-/// W3C trace context sent next to a message, in headers. None of it has been validated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
-    pub parent: String,
-    pub state: Option<String>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]

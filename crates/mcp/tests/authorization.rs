@@ -11,9 +11,10 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, stream};
 use mcp::authorization::{
-    AuthorizationError, AuthorizationRequest, CallbackParameters, Challenge, ClientChoice,
-    DevicePoll, ProtectedServer, SecretText, ServerAuthorization, TokenEndpoint,
+    AuthorizationError, AuthorizationRequest, CallbackParameters, ClientChoice, DevicePoll,
+    ProtectedServer, SecretText, ServerAuthorization, TokenEndpoint,
 };
+use mcp::http::Challenge;
 use mcp::http::client::{Endpoint, connect};
 use mcp::http::credentials::{Credentials, TokenRefusal};
 use mcp::peer::{Ask, RequestError};

@@ -5,7 +5,7 @@ use domain::tool::FULL_NAME_BYTES_MAX;
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
 use mcp::object::ObjectMembers;
-use mcp::peer::Trace;
+use mcp::trace::Trace;
 use provider::TraceContext;
 use serde_json::value::RawValue;
 use text::json;

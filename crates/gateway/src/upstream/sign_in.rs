@@ -16,9 +16,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mcp::authorization::{
-    AuthorizationError, Challenge, ClientAuth, ClientChoice, ClientIdentity, ProtectedServer,
-    SecretText, TokenEndpoint,
+    AuthorizationError, ClientAuth, ClientChoice, ClientIdentity, ProtectedServer, SecretText,
+    TokenEndpoint,
 };
+use mcp::http::Challenge;
 use mcp::http::credentials::{Credentials, TokenRefusal};
 use tokio::sync::Notify;
 use tokio::time::Instant;

@@ -6,12 +6,11 @@ use http::StatusCode;
 use serde::Deserialize;
 use url::Url;
 
-use super::challenge::Challenge;
 use super::error::AuthorizationError;
 use super::fetch::{Fetched, Fetcher};
 use super::metadata::{AuthorizationServer, place, shortened};
-use crate::http::AddressRule;
 use crate::http::address::is_loopback;
+use crate::http::{AddressRule, Challenge};
 use crate::limits;
 
 const RESOURCE_METADATA: &str = "metadata of the protected server";

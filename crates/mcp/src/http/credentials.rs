@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
 
-use crate::authorization::Challenge;
+use super::challenge::Challenge;
 
 /// Supplies the token of each request, and decides what happens when the server refuses it. The
 /// errors are sentences for the callers.

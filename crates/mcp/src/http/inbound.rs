@@ -15,7 +15,7 @@ use super::{
 };
 use crate::limits;
 use crate::message::Frame;
-use crate::peer::Trace;
+use crate::trace::Trace;
 use crate::version::Version;
 
 pub(super) async fn read_frame(headers: &HeaderMap, body: Body) -> Result<Frame, Refusal> {

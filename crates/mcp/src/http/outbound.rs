@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use super::challenge::Challenge;
 use super::client::ParsedEndpoint;
 use super::credentials::{Credentials, TokenRefusal};
 use super::failure::{HttpFailure, ToldError};
@@ -17,13 +18,12 @@ use super::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE,
     media_type,
 };
-use crate::authorization::Challenge;
 use crate::delivery::{Delivery, Dispatch};
 use crate::id::Id;
 use crate::limits;
 use crate::message::{Message, Response};
-use crate::peer::Trace;
 use crate::sse::{self, SseEvent};
+use crate::trace::Trace;
 use crate::version::Version;
 
 pub(super) struct Outbound {

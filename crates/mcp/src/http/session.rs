@@ -24,8 +24,9 @@ use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{self, BadFrame, Message, Request};
-use crate::peer::{Peer, Service, Trace};
+use crate::peer::{Peer, Service};
 use crate::sse;
+use crate::trace::Trace;
 use crate::version::Version;
 
 pub(super) struct HttpSession {

@@ -31,7 +31,6 @@ const IN_CIRCLES: &[(&str, &[&str])] = &[
     ),
     ("domain", &["caller", "catalog", "config", "exposed", "ledger", "policy", "trust"]),
     ("gateway", &["pipeline", "place", "program", "spec", "trust", "upstream"]),
-    ("mcp", &["authorization", "delivery", "http", "peer"]),
     ("store", &["doubts", "read", "state", "write"]),
 ];
 
