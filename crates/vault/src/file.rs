@@ -1,9 +1,9 @@
 //! The file of the vault: its form, and how it is read and replaced. A crash leaves the old file
 //! or the new one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Space;
 use super::error::VaultError;
 use super::key::KeyName;
+use super::synced::{sync_folder, write_synced};
 
 const FILE: &str = "vault.json";
 const VERSION: u32 = 1;
@@ -154,20 +155,4 @@ impl VaultFolder {
         let removed = fs::remove_file(self.file()).and_then(|()| sync_folder(&self.file()));
         removed.map_err(|error| VaultError::file(&self.file(), &error))
     }
-}
-
-/// Writes a private file under a temporary name and renames it; both are on the disk afterwards.
-pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_added_extension("new");
-    let _ = fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    sync_folder(path)
-}
-
-/// Writes the folder of a file to the disk, so that a power failure does not undo a rename.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

@@ -16,10 +16,14 @@ use text::hex;
 use zeroize::Zeroizing;
 
 use super::error::VaultError;
-use super::file::{sync_folder, write_synced};
 use super::keychain::{Keychain, SystemKeychain};
 use super::program::Programs;
-use super::seal::{KEY_BYTES, Key};
+use super::synced::{sync_folder, write_synced};
+
+const KEY_BYTES: usize = 32;
+
+/// The 32 bytes of a key, overwritten when they are dropped.
+pub(super) type Key = Zeroizing<[u8; KEY_BYTES]>;
 
 /// The number of bytes in a key's id.
 const ID_BYTES: usize = 8;

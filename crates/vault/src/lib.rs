@@ -13,6 +13,7 @@ mod lock;
 mod program;
 mod seal;
 mod secret;
+mod synced;
 #[cfg(test)]
 mod tests;
 
@@ -28,9 +29,8 @@ pub use lock::NameLock;
 pub use secret::Secret;
 
 use file::{VaultEntry, VaultFile, VaultFolder};
-use key::{KeyName, KeyPlaces, LoadedKey};
+use key::{Key, KeyName, KeyPlaces, LoadedKey};
 use lock::FolderLock;
-use seal::Key;
 
 /// The folder of the home with its private keys, those of the ledger too.
 pub const KEYS_FOLDER: &str = "keys";

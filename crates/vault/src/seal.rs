@@ -7,12 +7,8 @@ use zeroize::Zeroizing;
 
 use super::error::VaultError;
 use super::file::VaultEntry;
+use super::key::Key;
 use super::secret::Secret;
-
-pub(super) const KEY_BYTES: usize = 32;
-
-/// The 32 bytes of a key, overwritten when they are dropped.
-pub(super) type Key = Zeroizing<[u8; KEY_BYTES]>;
 
 /// Returns the entry with its encrypted value: the nonce, the text and the tag.
 pub(super) fn close(
