@@ -1,6 +1,7 @@
 //! All servers with their tools, as one immutable snapshot. A change creates a new snapshot that
 //! shares everything unchanged.
 
+mod exposed_offers;
 mod indexes;
 mod listing;
 mod offer;
@@ -11,12 +12,13 @@ mod server;
 use std::sync::{Arc, OnceLock};
 
 use crate::caller::{Caller, TokenSurface};
-use crate::exposed::{ExposedOffers, ExposedTools};
+use crate::exposed::ExposedTools;
 use crate::policy::{Lock, Obstacle, ServerRules};
 use crate::tool::{Tool, ToolName};
 use search::{Match, MatchedWord, SearchQuery};
 use text::near;
 
+pub use exposed_offers::{ExposedOffers, PromptName, ResourcePage};
 use indexes::Indexes;
 pub use listing::Listing;
 pub use offer::{ListedItem, ListedResource, ServerOffer};
@@ -176,7 +178,7 @@ impl Catalog {
                     (&*server.name, server.names, &**tool, obstacle)
                 })
             });
-            ExposedTools::new(tools, || self.offers(caller))
+            ExposedTools::new(tools, || self.offers(caller).addresses.clone())
         };
         if caller.is_unrestricted() {
             return self.all.get_or_init(|| Arc::new(exposed())).clone();

@@ -3,7 +3,6 @@
 
 mod address;
 mod cursor;
-mod offers;
 mod rewrite;
 
 use std::collections::HashMap;
@@ -14,7 +13,6 @@ use serde_json::value::RawValue;
 pub(crate) use address::fits;
 pub use address::{AddressLookup, Addresses, qualified as qualified_address};
 pub use cursor::ListPosition;
-pub use offers::{ExposedOffers, PromptName, ResourcePage};
 pub use rewrite::{AddressForm, may_have_addresses, qualified, restored_arguments, with_string};
 
 use crate::policy::Obstacle;
@@ -46,7 +44,7 @@ impl ExposedTools {
     /// call can be given the reason. `addresses` are looked up only for tools with a page of an app.
     pub(crate) fn new<'a>(
         tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Option<Obstacle>)>,
-        addresses: impl Fn() -> Arc<ExposedOffers>,
+        addresses: impl Fn() -> Arc<Addresses>,
     ) -> ExposedTools {
         let mut by_name = HashMap::new();
         let mut definitions = Vec::new();
@@ -63,8 +61,8 @@ impl ExposedTools {
             if is_new && obstacle.is_none() {
                 let definition = renamed(tool, &name);
                 let is_app = definition.contains("esourceUri\"");
-                let shown = is_app
-                    .then(|| addresses().addresses.shown(server, AddressForm::Tool, &definition));
+                let shown =
+                    is_app.then(|| addresses().shown(server, AddressForm::Tool, &definition));
                 definitions.push(shown.flatten().unwrap_or(definition));
             }
         }
@@ -137,8 +135,8 @@ mod tests {
         Tool::parse(Source::Builtin, RawValue::from_string(definition.to_owned()).unwrap()).unwrap()
     }
 
-    fn nothing() -> Arc<ExposedOffers> {
-        Arc::new(ExposedOffers::new([].into_iter(), &crate::Caller::admin()))
+    fn nothing() -> Arc<Addresses> {
+        Arc::default()
     }
 
     #[test]

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::address::{self, Addresses};
-use super::cursor::ListPosition;
-use super::rewrite::{self, AddressForm};
-use super::{exposed_name, hashed_name, list_response};
+use super::{ListedItem, ListedResource, Server};
 use crate::caller::Caller;
-use crate::catalog::{ListedItem, ListedResource, Server};
+use crate::exposed::{
+    self, AddressForm, Addresses, ListPosition, exposed_name, hashed_name, list_response,
+};
 use crate::policy::ApprovalState;
 use crate::trust::ItemKind;
 
@@ -35,7 +34,7 @@ pub struct ExposedOffers {
     /// The responses to `prompts/list` and `resources/templates/list`.
     pub prompts: Box<RawValue>,
     pub templates: Box<RawValue>,
-    pub addresses: Addresses,
+    pub addresses: Arc<Addresses>,
     prompt_names: HashMap<String, PromptName>,
     /// Sorted by server.
     resources: Vec<(Arc<str>, Arc<[ListedResource]>)>,
@@ -81,7 +80,7 @@ impl ExposedOffers {
             prompt_names,
             resources_hash: hash(&addresses, &resources),
             resources,
-            addresses,
+            addresses: Arc::new(addresses),
         }
     }
 
@@ -129,8 +128,8 @@ fn templates_of(server: &Server) -> impl Iterator<Item = &ListedItem> {
 fn shown_template(addresses: &Addresses, server: &str, template: &ListedItem) -> String {
     let text = template.definition.get();
     let other = addresses.template_needs_server(server, &template.name).then(|| {
-        let address = address::qualified(server, &template.name);
-        rewrite::with_string(text, &["uriTemplate"], &address)
+        let address = exposed::qualified_address(server, &template.name);
+        exposed::with_string(text, &["uriTemplate"], &address)
     });
     other.flatten().unwrap_or_else(|| text.to_owned())
 }
@@ -154,7 +153,7 @@ fn prompts<'a>(
             }
             if is_shown {
                 let text = prompt.definition.get();
-                let renamed = rewrite::with_string(text, &["name"], &name);
+                let renamed = exposed::with_string(text, &["name"], &name);
                 shown.push(renamed.unwrap_or_else(|| text.to_owned()));
             }
             names.insert(name, full);

@@ -62,12 +62,12 @@ pub enum AddressLookup {
 }
 
 impl Addresses {
-    pub(super) fn add_listed(&mut self, server: &Arc<str>, uri: &str) {
+    pub(crate) fn add_listed(&mut self, server: &Arc<str>, uri: &str) {
         self.add_scheme(server, uri);
         push(self.listed.entry(uri.to_owned()).or_default(), server);
     }
 
-    pub(super) fn add_template(&mut self, server: &Arc<str>, template: &str) {
+    pub(crate) fn add_template(&mut self, server: &Arc<str>, template: &str) {
         let start = literal_start(template);
         if scheme(start).is_none() {
             return;

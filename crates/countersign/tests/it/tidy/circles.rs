@@ -29,7 +29,6 @@ const IN_CIRCLES: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("domain", &["caller", "catalog", "config", "exposed", "ledger", "policy", "trust"]),
     ("gateway", &["pipeline", "place", "program", "spec", "trust", "upstream"]),
     ("store", &["doubts", "read", "state", "write"]),
 ];

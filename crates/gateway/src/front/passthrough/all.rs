@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Catalog;
-use domain::exposed::{self, AddressForm, AddressLookup, ExposedOffers, ListPosition, PromptName};
+use domain::catalog::{ExposedOffers, PromptName};
+use domain::exposed::{self, AddressForm, AddressLookup, ListPosition};
 use domain::method::{Method, MethodRoute, MethodRule, Subject, SubjectItem};
 use domain::upstream::UpstreamState;
 use futures_util::future::join_all;
