@@ -2,9 +2,11 @@
 //! [`upstream`] keeps the connections to MCP servers, [`front`] serves agents. This crate knows
 //! nothing of workflows and screens.
 
+mod agent;
 pub mod auth;
 mod cache;
 mod catalogs;
+pub mod command;
 mod entrance;
 pub mod events;
 mod fairness;
@@ -13,10 +15,11 @@ mod limits;
 pub mod links;
 pub mod metrics;
 pub mod operator;
+mod payload;
 mod pipeline;
 pub mod place;
 pub mod plan;
-pub mod program;
+mod question;
 mod registry;
 mod secrets;
 pub mod settings;
@@ -47,9 +50,11 @@ pub use pipeline::intake;
 pub use pipeline::touch::ExplainedTouches;
 pub use settings::GateSettings;
 
+use crate::agent::SessionKey;
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
 use crate::catalogs::Catalogs;
+use crate::command::{ChildCommand, ProgramVersion};
 use crate::entrance::FailedEntries;
 use crate::fairness::{CallShares, RequestRates};
 use crate::links::Links;
@@ -57,11 +62,10 @@ use crate::metrics::Metrics;
 use crate::operator::Logins;
 use crate::pipeline::check::Checks;
 use crate::plan::{Plan, PlannedServers};
-use crate::program::ProgramVersion;
 use crate::registry::Registry;
 use crate::span::{RequestOrigin, RequestSpan};
-use crate::spec::{ChildCommand, ServerEndpoint, ServerSpec};
-use crate::upstream::{SessionKey, Upstream};
+use crate::spec::{ServerEndpoint, ServerSpec};
+use crate::upstream::Upstream;
 
 /// A handle to the gate; clones refer to the same gate.
 #[derive(Clone)]

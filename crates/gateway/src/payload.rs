@@ -24,35 +24,35 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 const SECRET_BYTES_MAX: usize = 8 * 1024;
 
 /// A result in the form that is recorded.
-pub(super) struct RecordedResult {
-    pub(super) payload: Payload,
+pub(crate) struct RecordedResult {
+    pub(crate) payload: Payload,
     /// The result is marked as an error.
-    pub(super) is_error: bool,
+    pub(crate) is_error: bool,
     /// A name occurs twice in one object: another program may read another value than the gate.
-    pub(super) has_duplicates: bool,
+    pub(crate) has_duplicates: bool,
 }
 
 /// The arguments of a call, with and without their secrets.
-pub(super) struct CallArguments<'a> {
+pub(crate) struct CallArguments<'a> {
     sent: &'a Object,
     /// `None` if there were no secrets.
     redacted: Option<Value>,
 }
 
 impl<'a> CallArguments<'a> {
-    pub(super) fn of(settings: &GateSettings, sent: &'a Object) -> CallArguments<'a> {
+    pub(crate) fn of(settings: &GateSettings, sent: &'a Object) -> CallArguments<'a> {
         let mut value = sent.value().clone();
         let redacted = settings.redactor.value(&mut value).then_some(value);
         CallArguments { sent, redacted }
     }
 
     /// The members without their secrets, if there were any.
-    pub(super) fn redacted(&self) -> Option<&Map<String, Value>> {
+    pub(crate) fn redacted(&self) -> Option<&Map<String, Value>> {
         self.redacted.as_ref().and_then(Value::as_object)
     }
 
     /// Builds the payload; its hash is that of the arguments as sent.
-    pub(super) fn payload(&self, settings: &GateSettings) -> Payload {
+    pub(crate) fn payload(&self, settings: &GateSettings) -> Payload {
         let text = self.sent.text().get();
         let (kept, truncated) = match settings.payloads {
             Payloads::None => (None, false),
@@ -69,7 +69,7 @@ impl<'a> CallArguments<'a> {
 
 /// Builds the recorded result; its hash is that of the result without its secrets. Large results
 /// are processed off the async threads.
-pub(super) async fn response(settings: &GateSettings, result: &RawValue) -> RecordedResult {
+pub(crate) async fn response(settings: &GateSettings, result: &RawValue) -> RecordedResult {
     let (redactor, payloads) = (settings.redactor.clone(), settings.payloads);
     if result.get().len() <= INLINE_BYTES_MAX {
         return read(&redactor, payloads, result.get());

@@ -10,8 +10,9 @@ use mcp::message::Raw;
 use serde::Deserialize;
 use text::percent;
 
+use crate::command::ChildCommand;
 use crate::secrets::SecretValues;
-use crate::spec::{ChildCommand, ServerEndpoint};
+use crate::spec::ServerEndpoint;
 
 /// The name of the reference file server, which resolves relative paths from its first allowed
 /// folder.

@@ -15,9 +15,8 @@ use store::{
 };
 use touch::targets::Touches;
 
-use super::{payload, statement};
-use crate::upstream::SessionKey;
-use crate::{GateSettings, Gateway};
+use crate::agent::{self, SessionKey};
+use crate::{GateSettings, Gateway, payload};
 
 /// The client that a server asks, or only the server if the connection belongs to no client.
 pub(crate) struct QuestionOrigin {
@@ -35,13 +34,11 @@ pub(crate) struct AskingCall {
 
 impl QuestionOrigin {
     pub(crate) fn of_session(server: &str, key: SessionKey<'_>) -> QuestionOrigin {
-        let SessionKey { session, caller, client, surface } = key;
-        let token = &caller.token;
         QuestionOrigin {
             server: server.to_owned(),
-            surface: Some(surface),
-            agent: statement::session_agent(token, client, Some(session), surface),
-            session: Some(session.to_string()),
+            surface: Some(key.surface),
+            agent: key.agent(),
+            session: Some(key.session.to_string()),
         }
     }
 
@@ -55,7 +52,7 @@ impl QuestionOrigin {
         QuestionOrigin {
             server: call.tool.server.clone(),
             surface: Some(call.surface),
-            agent: statement::agent(call),
+            agent: agent::of_call(call),
             session: call.session.as_deref().map(str::to_owned),
         }
     }

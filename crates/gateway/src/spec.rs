@@ -1,31 +1,27 @@
 //! A server to connect to: its endpoint, its origin, and the settings of its connection.
 
+mod endpoint;
+
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, ConfigTemplate, Environment, LoginScope, MissingValue, OAuth, ServerOrigin,
-    Sharing, Start, Transport, Withheld,
+    self, AutoApprove, ConfigTemplate, LoginScope, OAuth, ServerOrigin, Sharing, Start,
 };
-use domain::exposed::Names;
 use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::trust::{self, ServerText};
-use mcp::{Service, child, task};
-use provider::Connector;
 use serde_json::Value;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
 use vault::Vault;
 
-use crate::program::ProgramFile;
+use crate::command::{ChildCommand, ProgramFile};
 use crate::secrets::SecretValues;
-use crate::upstream::start_fault;
-
-/// Creates a new server for each connection.
-pub type MakeServer = Arc<dyn Fn() -> Arc<dyn Service> + Send + Sync>;
+pub use endpoint::{MakeServer, PluginSpec, ServerEndpoint};
+pub(crate) use endpoint::{http_endpoint, without_secrets};
 
 /// A server to connect to.
 #[derive(Clone)]
@@ -61,50 +57,6 @@ pub struct Trust {
 pub struct FileDigest {
     pub path: String,
     pub sha256: String,
-}
-
-/// A command to run, a URL to call, a server inside this process, or a plugin.
-#[derive(Clone)]
-pub enum ServerEndpoint {
-    Stdio(ChildCommand),
-    Http {
-        url: ConfigTemplate,
-        headers: Vec<(String, ConfigTemplate)>,
-    },
-    /// A server of the older HTTP+SSE.
-    Sse {
-        url: ConfigTemplate,
-        headers: Vec<(String, ConfigTemplate)>,
-    },
-    /// A server whose secrets are lost, with its transport. It cannot be started.
-    WithoutSecrets(&'static str),
-    Embedded(MakeServer),
-    Plugin(PluginSpec),
-}
-
-/// A plugin: not an MCP server, but started and kept like one.
-#[derive(Clone)]
-pub struct PluginSpec {
-    pub connector: Arc<dyn Connector>,
-    /// The complete text it was made from: two plugins with the same text are equal.
-    pub made_from: String,
-    /// The path of its program.
-    pub program: PathBuf,
-    /// The folder that it runs in, if not that of the gate.
-    pub cwd: Option<PathBuf>,
-}
-
-#[derive(Clone, PartialEq)]
-pub struct ChildCommand {
-    pub command: String,
-    pub args: Vec<ConfigTemplate>,
-    pub env: Vec<(String, ConfigTemplate)>,
-    pub cwd: Option<PathBuf>,
-    pub inherit_env: bool,
-    /// The program that runs the command as `supervise -- …`, so that it ends with the gate.
-    pub supervisor: Option<PathBuf>,
-    /// The only program file that may be started.
-    pub pinned: Option<ProgramFile>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +245,7 @@ impl ServerSpec {
     /// the secrets it needs only the names. Blocks.
     pub fn start_fault(&self, vault: &Vault) -> Option<String> {
         match SecretValues::assumed(vault, self.secrets()) {
-            Ok(secrets) => start_fault(&self.endpoint, &secrets),
+            Ok(secrets) => self.endpoint.start_fault(&secrets),
             Err(reason) => Some(reason),
         }
     }
@@ -344,166 +296,5 @@ impl Trust {
             }
         }
         Ok(!self.files.is_empty())
-    }
-}
-
-impl PartialEq for ServerEndpoint {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (ServerEndpoint::Stdio(a), ServerEndpoint::Stdio(b)) => a == b,
-            (
-                ServerEndpoint::Http { url, headers },
-                ServerEndpoint::Http { url: u, headers: h },
-            )
-            | (ServerEndpoint::Sse { url, headers }, ServerEndpoint::Sse { url: u, headers: h }) => {
-                url == u && headers == h
-            }
-            (ServerEndpoint::WithoutSecrets(a), ServerEndpoint::WithoutSecrets(b)) => a == b,
-            (ServerEndpoint::Embedded(a), ServerEndpoint::Embedded(b)) => Arc::ptr_eq(a, b),
-            (ServerEndpoint::Plugin(a), ServerEndpoint::Plugin(b)) => a.made_from == b.made_from,
-            (
-                ServerEndpoint::Stdio(_)
-                | ServerEndpoint::Http { .. }
-                | ServerEndpoint::Sse { .. }
-                | ServerEndpoint::WithoutSecrets(_)
-                | ServerEndpoint::Embedded(_)
-                | ServerEndpoint::Plugin(_),
-                _,
-            ) => false,
-        }
-    }
-}
-
-impl ServerEndpoint {
-    fn configured(transport: &Transport, supervisor: Option<&Path>) -> ServerEndpoint {
-        match transport {
-            Transport::Stdio { command, args, env, cwd, inherit_env } => {
-                ServerEndpoint::Stdio(ChildCommand {
-                    command: command.clone(),
-                    args: args.clone(),
-                    env: env.clone(),
-                    cwd: cwd.as_ref().map(PathBuf::from),
-                    inherit_env: *inherit_env,
-                    supervisor: supervisor.map(Path::to_owned),
-                    pinned: None,
-                })
-            }
-            Transport::Http { url, headers } => {
-                ServerEndpoint::Http { url: url.clone(), headers: headers.clone() }
-            }
-            Transport::Sse { url, headers } => {
-                ServerEndpoint::Sse { url: url.clone(), headers: headers.clone() }
-            }
-        }
-    }
-
-    pub(crate) fn transport(&self) -> &'static str {
-        match self {
-            ServerEndpoint::Stdio(_) => "stdio",
-            ServerEndpoint::Http { .. } => "http",
-            ServerEndpoint::Sse { .. } => "sse",
-            ServerEndpoint::WithoutSecrets(transport) => transport,
-            ServerEndpoint::Embedded(_) => "embedded",
-            ServerEndpoint::Plugin(_) => "plugin",
-        }
-    }
-
-    /// Returns the variables or headers that the server gets.
-    pub(crate) fn named_values(&self) -> &[(String, ConfigTemplate)] {
-        match self {
-            ServerEndpoint::Stdio(command) => &command.env,
-            ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. } => headers,
-            ServerEndpoint::WithoutSecrets(_)
-            | ServerEndpoint::Embedded(_)
-            | ServerEndpoint::Plugin(_) => &[],
-        }
-    }
-
-    /// Returns the names of the secrets in it.
-    fn secrets(&self) -> BTreeSet<&str> {
-        let templates: Vec<&ConfigTemplate> = match self {
-            ServerEndpoint::Stdio(ChildCommand { args, env, .. }) => {
-                args.iter().chain(env.iter().map(|(_, value)| value)).collect()
-            }
-            ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
-                headers.iter().map(|(_, value)| value).chain([url]).collect()
-            }
-            ServerEndpoint::WithoutSecrets(_)
-            | ServerEndpoint::Embedded(_)
-            | ServerEndpoint::Plugin(_) => Vec::new(),
-        };
-        templates.into_iter().flat_map(ConfigTemplate::secrets).collect()
-    }
-
-    /// Refuses to start a pinned program that is not the approved file any more.
-    pub(crate) async fn check_pinned(&self) -> Result<(), String> {
-        let ServerEndpoint::Stdio(command) = self else { return Ok(()) };
-        let Some(pinned) = command.pinned.clone() else { return Ok(()) };
-        let (shown, command) = (command.command.clone(), command.clone());
-        let finding = task::spawn_blocking(move || ProgramFile::of(&command));
-        match finding.await {
-            Ok(Some(found)) if found == pinned => Ok(()),
-            Ok(_) | Err(_) => Err(format!(
-                "'{shown}' is pinned, and is not the file that was approved; nothing was started"
-            )),
-        }
-    }
-
-    /// Returns the names its tools get among those of others: a plugin's tools already carry its
-    /// name as a prefix.
-    pub(crate) fn names(&self) -> Names {
-        match self {
-            ServerEndpoint::Plugin(_) => Names::Own,
-            ServerEndpoint::Stdio(_)
-            | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse { .. }
-            | ServerEndpoint::WithoutSecrets(_)
-            | ServerEndpoint::Embedded(_) => Names::Prefixed,
-        }
-    }
-}
-
-impl ChildCommand {
-    /// Returns the child to start and the variables it does not inherit, or one sentence saying why
-    /// it cannot start.
-    pub(crate) fn child_spec(
-        &self,
-        secrets: &SecretValues,
-    ) -> Result<(child::Spec, Withheld), String> {
-        if let Some(cwd) = &self.cwd
-            && !cwd.is_dir()
-        {
-            return Err(format!(
-                "cannot start '{}': cwd '{}' is not a folder",
-                self.command,
-                cwd.display()
-            ));
-        }
-        self.expanded(secrets).map_err(|error| error.to_string())
-    }
-
-    fn expanded(&self, secrets: &SecretValues) -> Result<(child::Spec, Withheld), MissingValue> {
-        let all = std::env::vars_os();
-        let mut env =
-            if self.inherit_env { Environment::whole(all) } else { Environment::usual(all) };
-        for (name, value) in &self.env {
-            env.set(name, secrets.expand(value)?);
-        }
-        let args =
-            self.args.iter().map(|arg| secrets.expand(arg)).collect::<Result<Vec<_>, _>>()?;
-        let (command, args) = match &self.supervisor {
-            Some(supervisor) => {
-                let count = args.len().to_string();
-                for (number, arg) in args.into_iter().enumerate() {
-                    env.set(&child::supervised_argument(number), arg);
-                }
-                let args = ["supervise", "--handed-over", &count, "--", &self.command];
-                (supervisor.to_string_lossy().into_owned(), args.map(str::to_owned).to_vec())
-            }
-            None => (self.command.clone(), args),
-        };
-        let Environment { variables: env, withheld } = env;
-        let supervisor = self.supervisor.is_some();
-        Ok((child::Spec { command, args, env, cwd: self.cwd.clone(), supervisor }, withheld))
     }
 }

@@ -12,8 +12,6 @@ mod refused_questions;
 mod server_side;
 pub(crate) mod sign_in;
 
-pub(crate) use connection::start_fault;
-
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -29,9 +27,7 @@ use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::{Notification, Raw, Request};
 use mcp::peer::Ask;
-use provider::{
-    Call, CallContext, ProviderError, Reply, Surface, ToolProvider, TraceContext, Tracer,
-};
+use provider::{Call, CallContext, ProviderError, Reply, ToolProvider, TraceContext, Tracer};
 use redact::LineRedaction;
 use store::Store;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -40,6 +36,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::agent::SessionKey;
 use crate::auth::Tokens;
 use crate::catalogs::Publisher;
 use crate::fairness::{CallSlot, CallSlots};
@@ -77,28 +74,6 @@ pub(crate) struct Upstream {
     /// The time of the first request for the server.
     wanted: OnceLock<Instant>,
     tracer: Option<Arc<dyn Tracer>>,
-}
-
-/// A session, its client, and the token that it belongs to.
-#[derive(Clone, Copy)]
-pub(crate) struct SessionKey<'a> {
-    pub(crate) session: &'a Arc<str>,
-    pub(crate) caller: &'a Caller,
-    /// The name that the client gave.
-    pub(crate) client: Option<&'a str>,
-    pub(crate) surface: Surface,
-}
-
-impl<'a> SessionKey<'a> {
-    /// Returns the session of a call, unless it was made without one.
-    pub(crate) fn of(call: &'a Call) -> Option<SessionKey<'a>> {
-        Some(SessionKey {
-            session: call.session.as_ref()?,
-            caller: &call.caller,
-            client: call.client.as_deref(),
-            surface: call.surface,
-        })
-    }
 }
 
 /// The context of a connection.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::ChildCommand;
 use crate::secrets::SecretValues;
-use crate::spec::ChildCommand;
 
 /// Bits of a mode that let somebody execute the file.
 const EXECUTABLE: u32 = 0o111;
@@ -80,7 +80,7 @@ fn digest(file: &mut File) -> io::Result<String> {
 
 /// Finds the program: a path from the child's folder, or a name in the folders of the child's
 /// `PATH`.
-pub(crate) fn find(command: &ChildCommand) -> Option<PathBuf> {
+pub(super) fn find(command: &ChildCommand) -> Option<PathBuf> {
     let folder = match &command.cwd {
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir().ok()?,

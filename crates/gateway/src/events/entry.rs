@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::GateSettings;
 use crate::events::sender::{Arrival, EventOrigin, Sender};
-use crate::pipeline::payload;
+use crate::payload;
 use crate::pipeline::touch::NamedTouches;
 
 /// The action type of a receipt for lost events.

@@ -13,7 +13,7 @@ use text::json::{self, Object};
 use tokio::time::Instant;
 
 use crate::Gateway;
-use crate::pipeline::question;
+use crate::question;
 
 /// The form in which a client gets a server's questions.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -22,12 +22,12 @@ use text::json::Object;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::agent::SessionKey;
 use crate::front::question::{CallQuestions, QuestionForm};
 use crate::front::session::{HeardServers, Session, SessionRights};
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 use crate::span::{RequestOrigin, RequestSpan};
-use crate::upstream::SessionKey;
 
 /// The call a request asks for, with its parameters parsed.
 pub(super) struct RequestedCall {

@@ -12,7 +12,7 @@ use touch::targets::Touches;
 
 use crate::Gateway;
 use crate::operator::refusal::unavailable;
-use crate::pipeline::payload;
+use crate::payload;
 
 /// The name in records of the admin key's holder.
 const ADMIN: &str = "admin";

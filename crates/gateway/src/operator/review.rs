@@ -4,7 +4,7 @@ use domain::config::ServerOrigin;
 use domain::trust::{ServerChange, ServerText, reviewed};
 use store::state::ServerState;
 
-use crate::program::ProgramFile;
+use crate::command::ProgramFile;
 use crate::spec::Trust;
 
 /// A server for review. An approval must name its fingerprint.

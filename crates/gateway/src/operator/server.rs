@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use store::state::ApprovedServer;
 
 use crate::Gateway;
+use crate::command::ProgramFile;
 use crate::front::discovery;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::{changed, conflict, unavailable};
 use crate::operator::review::ServerReview;
 use crate::operator::tool::{ApprovedItem, ReviewedItem};
 use crate::plan::parse_added;
-use crate::program::ProgramFile;
 use crate::spec::{ServerSpec, Trust};
 
 impl Gateway {

@@ -17,9 +17,9 @@ use touch::targets::CallPlace;
 
 use super::check::Checks;
 use super::statement;
+use crate::agent::SessionKey;
 use crate::metrics::Metrics;
 use crate::place::ServerPlace;
-use crate::upstream::SessionKey;
 use crate::{GateSettings, Gateway};
 
 /// The catalog and the settings in effect when a call began.

@@ -13,10 +13,10 @@ use store::{
 use tokio::time::Instant;
 
 use super::facts::Snapshot;
-use super::payload::{self, CallArguments};
 use super::{forward, statement, touch};
 use crate::GateSettings;
 use crate::links::FollowedTouches;
+use crate::payload::{self, CallArguments};
 use crate::span::CallSpan;
 
 /// The warning of a result that programs may read differently.

@@ -8,22 +8,20 @@ use domain::method::Method;
 use domain::policy::Permit;
 use domain::taxonomy::{self, Before};
 use domain::tool::{Class, Hints, Source, ToolName};
-use provider::{Call, Declared, Surface};
+use provider::{Call, Declared};
 use redact::{REDACTED, Redactor};
 use serde_json::value::RawValue;
-use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
+use store::{CallStart, ReceiptAction, RecordKind};
 use touch::targets::Touches;
 
 use super::record::RecordContext;
+use crate::agent;
 
 /// The `_meta` key in which Claude Code sends the id of the tool use behind a call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
 /// Colons in the name of a tool at which it is examined.
 const COLONS_MAX: usize = 8;
-
-/// Characters of a session id that distinguish it from others of the same program.
-const SESSION_CHARS: usize = 8;
 
 pub(super) fn started(
     context: RecordContext<'_>,
@@ -53,7 +51,7 @@ pub(super) fn started(
         surface: call.surface.as_str().into(),
         server: name.server,
         tool: name.tool,
-        agent: agent(call),
+        agent: agent::of_call(call),
         session: call.session.as_deref().map(str::to_owned),
         request_id: call.request_id.clone(),
         at: jiff::Timestamp::now(),
@@ -114,32 +112,6 @@ pub(super) fn class_of_refused(call: &Call, hints: Option<Hints>) -> Option<Clas
                 .map(|intent| intent.operation)
         }
     }
-}
-
-/// Two sessions of one program are two agents: both may work on the same thing.
-pub(super) fn agent(call: &Call) -> RecordAgent {
-    session_agent(&call.caller.token, call.client.as_deref(), call.session.as_deref(), call.surface)
-}
-
-pub(super) fn session_agent(
-    token: &str,
-    client: Option<&str>,
-    session: Option<&str>,
-    surface: Surface,
-) -> RecordAgent {
-    let (token, client) = (token.to_owned(), client.unwrap_or_default().to_owned());
-    // In a run the token says more than the program: workflow, step and provider.
-    let by_token = client.is_empty() || surface == Surface::Run;
-    let program = if by_token { &token } else { &client };
-    let name = match session {
-        Some(session) => {
-            let skipped = session.chars().count().saturating_sub(SESSION_CHARS);
-            let tail: String = session.chars().skip(skipped).collect();
-            format!("{program}#{tail}")
-        }
-        None => program.clone(),
-    };
-    RecordAgent { name, client, token }
 }
 
 fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> ReceiptAction {

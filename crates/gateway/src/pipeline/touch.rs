@@ -19,8 +19,8 @@ use touch::targets::{
 };
 
 use super::facts::Snapshot;
-use super::payload::CallArguments;
 use crate::Gateway;
+use crate::payload::CallArguments;
 
 /// The most keys that one warning names; it also gives their number.
 const KEYS_SHOWN_MAX: usize = 4;

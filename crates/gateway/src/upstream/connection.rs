@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderName, HeaderValue};
 use domain::catalog::ListedResource;
-use domain::config::{ConfigTemplate, Withheld};
+use domain::config::Withheld;
 use domain::last_words::LastWords;
 use domain::tool::DefinitionExcess;
 use domain::trust::ItemKind;
@@ -25,11 +24,11 @@ use mcp::task;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use crate::limits;
 use crate::secrets::{SecretSupply, SecretValues};
-use crate::spec::{ServerEndpoint, ServerSpec};
+use crate::spec::{ServerEndpoint, ServerSpec, http_endpoint, without_secrets};
 use crate::trust::ItemList;
 use crate::upstream::sign_in::{GrantHolder, SignIn};
-use crate::{limits, program};
 
 pub(super) struct Connection {
     server: Arc<str>,
@@ -202,53 +201,10 @@ fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attac
     }
 }
 
-fn without_secrets() -> String {
-    format!(
-        "its secrets are not in '{}' in the home: restore that file from a backup and restart, or \
-         remove the server and add it again",
-        store::state::SECRETS_FILE
-    )
-}
-
-/// Returns the reason that a server cannot be started, if it is known before the attempt. Blocks.
-pub(crate) fn start_fault(endpoint: &ServerEndpoint, secrets: &SecretValues) -> Option<String> {
-    match endpoint {
-        ServerEndpoint::Stdio(command) => match command.child_spec(secrets) {
-            Ok(_) if program::find(command).is_none() => {
-                Some(format!("program '{}' not found", command.command))
-            }
-            Ok(_) => None,
-            Err(reason) => Some(reason),
-        },
-        ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
-            http_endpoint(url, headers, secrets).err()
-        }
-        ServerEndpoint::WithoutSecrets(_) => Some(without_secrets()),
-        ServerEndpoint::Embedded(_) | ServerEndpoint::Plugin(_) => None,
-    }
-}
-
 /// Reports whether a URL holds a user name or password.
 fn has_login(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
-}
-
-fn http_endpoint(
-    url: &ConfigTemplate,
-    headers: &[(String, ConfigTemplate)],
-    secrets: &SecretValues,
-) -> Result<HttpEndpoint, String> {
-    let mut endpoint = HttpEndpoint::new(secrets.expand(url).map_err(|error| error.to_string())?);
-    for (name, value) in headers {
-        let text = secrets.expand(value).map_err(|error| error.to_string())?;
-        // The message names the header, never its value.
-        let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(text).ok());
-        let header =
-            parsed.ok_or_else(|| format!("header '{name}' has characters that HTTP forbids"))?;
-        endpoint.headers.push(header);
-    }
-    Ok(endpoint)
 }
 
 /// Returns the resources with an address, up to the bounds.

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use touch::targets::UnfitTargetRule;
 
 use crate::catalogs::Publisher;
-use crate::pipeline::question::QuestionOrigin;
+use crate::question::QuestionOrigin;
 use crate::secrets::SecretSupply;
 use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};

@@ -21,14 +21,14 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::agent::SessionKey;
 use crate::catalogs::Publisher;
 use crate::fairness::share;
-use crate::pipeline::question::QuestionOrigin;
 use crate::place::ClientRoots;
+use crate::question::QuestionOrigin;
 use crate::secrets::SecretSupply;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
-use crate::upstream::SessionKey;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;

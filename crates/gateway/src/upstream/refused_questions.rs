@@ -11,7 +11,7 @@ use mcp::error::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, OVERLOADED};
 use store::Store;
 use tokio::time::Instant;
 
-use crate::pipeline::question::{AskingCall, QuestionOrigin, RefusedQuestions};
+use crate::question::{AskingCall, QuestionOrigin, RefusedQuestions};
 use crate::{GateSettings, limits};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

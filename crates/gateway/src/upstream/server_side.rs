@@ -18,8 +18,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
-use crate::pipeline::question::AskingCall;
 use crate::place::ClientRoots;
+use crate::question::AskingCall;
 use crate::upstream::listeners::{ClientQueue, Listeners};
 use crate::upstream::refused_questions::{QuestionRefusal, RefusalCounts, RefusalLog};
 

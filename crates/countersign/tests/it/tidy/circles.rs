@@ -29,7 +29,6 @@ const IN_CIRCLES: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("gateway", &["pipeline", "place", "program", "spec", "trust", "upstream"]),
     ("store", &["doubts", "read", "state", "write"]),
 ];
 

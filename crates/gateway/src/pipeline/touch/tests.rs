@@ -20,8 +20,8 @@ use text::json::Object;
 
 use super::*;
 use crate::links::Links;
+use crate::payload::CallArguments;
 use crate::pipeline::intake;
-use crate::pipeline::payload::CallArguments;
 use crate::plan::{Builtin, PlannedBuiltin};
 use crate::{GateSettings, Gateway};
 
