@@ -1,5 +1,5 @@
 //! `did:key` for Ed25519 keys: the identifier contains the 32 bytes of the key, so no lookup is
-//! needed. They are not checked to be a key: [`super::key`] does that.
+//! needed. They are not checked to be a key.
 
 use serde::Serialize;
 
