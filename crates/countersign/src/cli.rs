@@ -24,7 +24,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, LedgerFile, Rows, Span, Watch, WatchFormat};
-pub(crate) use connect::Connect;
+pub(crate) use connect::{Client, Connect, Reference, Scope};
 pub(crate) use contention::{Contention, ContentionSearch, ContentionVerb};
 pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
@@ -36,6 +36,8 @@ pub(crate) use targets::Targets;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
 pub(crate) use upstream::{Add, Login, Upstream};
+
+pub(crate) use crate::output::Format;
 
 /// The position of the options that every command has: after the command's own.
 const LAST: usize = 900;
@@ -108,13 +110,6 @@ fn any_path() -> impl TypedValueParser<Value = PathBuf> {
 pub(crate) enum LogFormat {
     Text,
     Json,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Table,
-    Json,
-    Yaml,
 }
 
 #[derive(Subcommand)]

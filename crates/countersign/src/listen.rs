@@ -2,6 +2,7 @@
 //! request is complete and on how long it may not read. A connection may be upgraded to a plain
 //! stream of MCP lines.
 
+pub(crate) mod bind;
 mod stall;
 mod strict;
 pub(crate) mod tls;

@@ -9,6 +9,7 @@ pub(crate) mod terminal;
 use std::fmt::Display;
 use std::io::Write;
 
+use clap::ValueEnum;
 use jiff::{Timestamp, Zoned};
 use mcp::task;
 use serde::Serialize;
@@ -16,10 +17,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use text::{is_hidden, visible};
 
-use crate::cli::Format;
 use crate::exit::Failure;
 use crate::json::{escaped, indented, pretty};
 pub(crate) use crate::output::table::table;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Yaml,
+}
 
 /// Prints a value as JSON or YAML, or as the table that `table` makes of it.
 pub(crate) fn print<T: Serialize>(

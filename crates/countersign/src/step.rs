@@ -40,8 +40,8 @@ use self::folder::Folder;
 use crate::app::Servers;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::listen::bind::bind_socket;
 use crate::plugins::{self, PluginUse, Plugins};
-use crate::serve::bind_socket;
 use crate::{app, folders, workspace};
 
 /// The maximum number of connections of one agent; the known agents open one each.

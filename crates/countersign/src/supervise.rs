@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Supervise;
 use crate::exit::Failure;
-use crate::serve;
+use crate::stop_signal;
 use crate::supervise::lifeline::Lifeline;
 
 /// A shell's exit code for a command that cannot be started.
@@ -45,7 +45,7 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
     let _deaf = signal(SignalKind::interrupt()).ok();
     // The group gets SIGTERM when it should end; the supervisor stays to ensure that it does.
     let mut terminate = heard(SignalKind::terminate())?;
-    let mut hangup = serve::hangup()?;
+    let mut hangup = stop_signal::hangup()?;
     let mut child_ended = heard(SignalKind::child())?;
     orphans::adopt();
     let lifeline = match order.gate.and_then(Pid::from_raw) {

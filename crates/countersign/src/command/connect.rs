@@ -18,14 +18,12 @@ use mcp::task;
 use serde::Serialize;
 
 use self::change::{FileChange, Journal, JournalLock, KeptSecrets};
-pub(crate) use self::client::{Client, Scope};
 use self::client::{ENTRY, Roots, Route, Syntax};
 use self::edit::PERMISSIONS;
 use self::gate_config::{GateConfig, Origin};
-pub(crate) use self::import::Reference;
 use self::settings_file::Access;
 pub(super) use self::settings_file::move_to_free;
-use crate::cli::{Connect, Format, Locations};
+use crate::cli::{Client, Connect, Format, Locations, Scope};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::{folders, output};

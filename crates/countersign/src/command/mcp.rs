@@ -17,8 +17,9 @@ use crate::cli::{Locations, Mcp};
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, Upgrade, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::serve::{StopSignal, take_spool};
+use crate::serve::take_spool;
 use crate::source;
+use crate::stop_signal::StopSignal;
 
 pub(crate) async fn run(place: &Locations, args: Mcp) -> Result<(), Failure> {
     let home = Home::of(place)?;

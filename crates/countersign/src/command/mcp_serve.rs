@@ -19,9 +19,9 @@ use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::Plugins;
-use crate::serve::StopSignal;
 use crate::source;
 use crate::step::{StepFile, Steps};
+use crate::stop_signal::StopSignal;
 use crate::telemetry::Telemetry;
 
 /// The size limit of a step's file, which holds names and paths.

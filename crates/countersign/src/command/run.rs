@@ -31,8 +31,8 @@ use crate::cli::{Locations, Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::Plugins;
-use crate::serve::StopSignal;
 use crate::step::Steps;
+use crate::stop_signal::StopSignal;
 use crate::telemetry::Telemetry;
 use crate::{folders, output, source};
 

@@ -5,7 +5,7 @@ use crate::command::run::{cancelled, checked, text_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::plugins::Plugins;
-use crate::serve::StopSignal;
+use crate::stop_signal::StopSignal;
 use crate::{output, source};
 
 pub(crate) async fn run(place: &Locations, args: &Validate) -> Result<(), Failure> {

@@ -25,8 +25,8 @@ use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
 use crate::logging;
-use crate::serve::StopSignal;
 use crate::source::{self, Folder, Source};
+use crate::stop_signal::StopSignal;
 use crate::telemetry::Telemetry;
 
 /// The base of a shell's exit code for a command that a signal ended; the signal's number is added.

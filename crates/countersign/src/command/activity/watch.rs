@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::json::compact;
 use crate::output;
-use crate::serve::StopSignal;
+use crate::stop_signal::StopSignal;
 
 const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];
 

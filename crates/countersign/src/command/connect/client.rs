@@ -6,30 +6,10 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::cli::{Client, Scope};
+
 /// The name of our entry in every client's file.
 pub(super) const ENTRY: &str = "countersign";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Client {
-    Claude,
-    ClaudeDesktop,
-    Cursor,
-    #[value(name = "vscode")]
-    VsCode,
-    Codex,
-    Gemini,
-    #[value(name = "opencode")]
-    OpenCode,
-    Windsurf,
-    Zed,
-}
-
-/// The file to write: the person's own, or the one in the current folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
-    User,
-    Project,
-}
 
 /// The syntax of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

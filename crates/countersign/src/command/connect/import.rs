@@ -1,15 +1,14 @@
 //! Turns the server entries of other programs into ours.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 use domain::config::{ConfigTemplate, VISIBLE_SECRET};
 use redact::REDACTED;
 use serde_json::{Map, Value, json};
 
 use super::preview::{are_hidden, is_hidden};
+use crate::cli::Reference;
 
 /// A server of another program, as our config has it.
 #[derive(Debug, Default, PartialEq)]
@@ -32,38 +31,8 @@ pub(super) struct HiddenValues {
     pub(super) secrets: Vec<String>,
 }
 
-/// A value that the gate would put into an entry.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reference {
-    /// An environment variable of the gate.
-    Variable(String),
-    /// A secret of the gate's store.
-    Secret(String),
-}
-
 /// Stores a secret under a name like the given one, and returns the name.
 pub(super) type Keeper<'a> = dyn FnMut(&str, &str) -> String + 'a;
-
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reference::Variable(name) => write!(f, "env:{name}"),
-            Reference::Secret(name) => write!(f, "secret:{name}"),
-        }
-    }
-}
-
-impl FromStr for Reference {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Reference, String> {
-        match text.split_once(':') {
-            Some(("env", name)) if !name.is_empty() => Ok(Reference::Variable(name.to_owned())),
-            Some(("secret", name)) if !name.is_empty() => Ok(Reference::Secret(name.to_owned())),
-            Some(_) | None => Err("expected env:NAME or secret:NAME".to_owned()),
-        }
-    }
-}
 
 /// Members that mean the same to us, by the names that programs give them.
 const SAME: &[(&str, &str)] = &[

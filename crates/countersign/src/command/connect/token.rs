@@ -6,9 +6,9 @@ use gateway::plan::Reach;
 use serde_json::Value;
 
 use super::change::{FileChange, Journal, MadeChange};
-use super::client::{Client, ENTRY};
+use super::client::ENTRY;
 use super::edit;
-use crate::cli::Locations;
+use crate::cli::{Client, Locations};
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::change::{ChangedTexts, Journal, MadeChange};
-use super::client::{Client, ENTRY};
+use super::client::ENTRY;
 use super::preview::Preview;
 use super::settings_file::{Access, SettingsFile};
 use super::{ConnectedClient, gate_config, token};
-use crate::cli::{Connect, Locations};
+use crate::cli::{Client, Connect, Locations};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;

@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::exit::Failure;
 use crate::json::compact;
 use crate::output::{self, local_time, milliseconds, note};
-use crate::serve::StopSignal;
+use crate::stop_signal::StopSignal;
 
 const WIDTHS: [usize; 6] = [8, 28, 24, 24, 8, 0];
 

@@ -16,7 +16,7 @@ use crate::command::run::{
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output;
-use crate::serve::StopSignal;
+use crate::stop_signal::StopSignal;
 
 /// The least time between two looks at the run.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

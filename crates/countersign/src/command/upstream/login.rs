@@ -27,7 +27,7 @@ use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{self, note, plain};
-use crate::serve::StopSignal;
+use crate::stop_signal::StopSignal;
 
 /// The pause between two checks whether somebody has entered the code.
 const LOOK: Duration = Duration::from_secs(1);
