@@ -18,6 +18,7 @@ use crate::home::Home;
 use crate::logging;
 use crate::off_limits;
 use crate::plugins::Plugins;
+use crate::site::Site;
 use crate::telemetry::Telemetry;
 use crate::workspace::{self, Keeper};
 
@@ -78,14 +79,10 @@ impl Servers {
     }
 }
 
-/// Builds the gate and starts connecting.
-pub(crate) fn build(
-    home: &Home,
-    config: &Config,
-    reach: Reach,
-    purpose: Purpose,
-) -> Result<App, Failure> {
-    let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+/// Builds the gate of a site and starts connecting.
+pub(crate) fn build(site: &Site, reach: Reach, purpose: Purpose) -> Result<App, Failure> {
+    let (home, config) = (site.home()?, &site.source()?.config);
+    let store = site.store()?;
     store.vault().choose_key(config.secrets_key.clone());
     let telemetry = Telemetry::start(&config.telemetry);
     let servers = Servers::new(home, &store, purpose);

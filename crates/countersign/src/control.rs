@@ -27,12 +27,11 @@ use tokio::net::UnixStream;
 use tower::ServiceExt;
 
 use crate::app::{self, Purpose};
-use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
 use crate::output::progress::while_waiting;
 use crate::output::{note, plain_lines};
-use crate::source;
+use crate::site::Site;
 use crate::telemetry::Telemetry;
 
 /// The path at which a connection on `control.sock` becomes a stream of MCP lines.
@@ -65,16 +64,16 @@ pub(crate) struct Answer {
 impl Control {
     /// Opens a connection. `reach` only matters for a gate in this process, which connects to no
     /// more servers than needed.
-    async fn open(place: &Locations, reach: Reach) -> Result<Control, Failure> {
-        let home = Home::of(place)?;
+    async fn open(site: &Site, reach: Reach) -> Result<Control, Failure> {
+        let home = site.home()?;
         home.prepare()?;
         let api_key = home.api_key()?;
-        if is_served(&home).await {
-            return Ok(Control { api_key, door: Door::Socket(home) });
+        if is_served(home).await {
+            return Ok(Control { api_key, door: Door::Socket(home.clone()) });
         }
-        let source = source::load(place)?;
+        let source = site.source()?;
         source.log_notes();
-        let app = app::build(&home, &source.config, reach, Purpose::Work)?;
+        let app = app::build(site, reach, Purpose::Work)?;
         let settled = app.gateway.settled(source.config.connect_timeout);
         while_waiting("waiting for the servers", settled).await;
         // A gate that ends with this command has no browser sessions.
@@ -86,24 +85,25 @@ impl Control {
 
     /// Opens a ledger to read: a file, or else that of the home, through its gate if one runs.
     /// Creates and changes nothing.
-    pub(crate) async fn to_read(place: &Locations, db: Option<&Path>) -> Result<Control, Failure> {
-        let home = Home::of(place)?;
+    pub(crate) async fn to_read(site: &Site, db: Option<&Path>) -> Result<Control, Failure> {
+        let home = site.home()?;
         let file = match db {
             Some(file) => file.to_owned(),
             None => {
                 home.must_exist()?;
-                if is_served(&home).await {
-                    return Ok(Control { api_key: home.api_key()?, door: Door::Socket(home) });
+                if is_served(home).await {
+                    let door = Door::Socket(home.clone());
+                    return Ok(Control { api_key: home.api_key()?, door });
                 }
                 home.ledger()?
             }
         };
-        let keys = home_of_keys(&file, &home);
+        let keys = home_of_keys(&file, home);
         let open = move || Store::open_to_read(&file, &keys);
         let opened = task::spawn_blocking(open).await;
         let store = opened.map_err(lost)?.map_err(Failure::store)?;
         if db.is_none() {
-            note_abandoned(&home);
+            note_abandoned(home);
         }
         let gateway = Gateway::new(GateSettings::default(), store);
         let api_key = Secret::of_process();
@@ -113,22 +113,23 @@ impl Control {
         Ok(Control { api_key, door: Door::Ledger(router) })
     }
 
-    /// Connects to the gate that runs in this home, if there is one. Creates nothing.
-    pub(crate) async fn running(home: Home) -> Result<Option<Control>, Failure> {
-        if !is_served(&home).await {
+    /// Connects to the gate that runs in the home, if there is one. Creates nothing.
+    pub(crate) async fn running(site: &Site) -> Result<Option<Control>, Failure> {
+        let home = site.home()?;
+        if !is_served(home).await {
             return Ok(None);
         }
         let api_key = home.api_key()?;
-        Ok(Some(Control { api_key, door: Door::Socket(home) }))
+        Ok(Some(Control { api_key, door: Door::Socket(home.clone()) }))
     }
 
     /// Opens a connection, runs the work, and closes it whatever the result.
     pub(crate) async fn with<T>(
-        place: &Locations,
+        site: &Site,
         reach: Reach,
         work: impl AsyncFnOnce(&Control) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let control = Control::open(place, reach).await?;
+        let control = Control::open(site, reach).await?;
         let result = work(&control).await;
         if let Door::Process { gateway, telemetry, .. } = control.door {
             let end = async {
@@ -268,17 +269,13 @@ fn refused(answer: &Answer) -> Failure {
 }
 
 /// Sends one GET, for commands that need no more.
-pub(crate) async fn get(place: &Locations, reach: Reach, path: &str) -> Result<Value, Failure> {
-    Control::with(place, reach, async |control| control.get(path).await).await
+pub(crate) async fn get(site: &Site, reach: Reach, path: &str) -> Result<Value, Failure> {
+    Control::with(site, reach, async |control| control.get(path).await).await
 }
 
 /// Sends one GET about the ledger, for commands that only read it.
-pub(crate) async fn read(
-    place: &Locations,
-    db: Option<&Path>,
-    path: &str,
-) -> Result<Value, Failure> {
-    Control::to_read(place, db).await?.get(path).await
+pub(crate) async fn read(site: &Site, db: Option<&Path>, path: &str) -> Result<Value, Failure> {
+    Control::to_read(site, db).await?.get(path).await
 }
 
 /// Returns the folder whose keys belong to a ledger: that of the file, if it has keys.

@@ -5,8 +5,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use domain::config;
 use redact::Credential;
 use redact::KnownSecrets;
+use store::Store;
 
 use crate::cli::Locations;
 use crate::exit::Failure;
@@ -24,6 +26,7 @@ const STICKY: u32 = 0o1000;
 /// Overrides the admin key in the home.
 const API_KEY_VARIABLE: &str = "COUNTERSIGN_API_KEY";
 
+#[derive(Clone)]
 pub(crate) struct Home {
     path: PathBuf,
     config_files: Vec<PathBuf>,
@@ -105,6 +108,11 @@ impl Home {
             "NOT_FOUND: the home '{}' has no ledger yet: nothing has been recorded in it",
             self.path.display()
         )))
+    }
+
+    /// Opens the ledger to write, and creates it if there is none.
+    pub(crate) fn store(&self, ledger: &config::Ledger) -> Result<Store, Failure> {
+        Store::open(&self.path, ledger).map_err(Failure::store)
     }
 
     /// Returns the process id of the `serve` that runs here, or ran last.

@@ -18,6 +18,7 @@ mod page_link;
 mod plugins;
 mod reload;
 mod serve;
+mod site;
 mod source;
 mod spool;
 mod step;
@@ -33,6 +34,7 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{ErrorForm, Exit, Failure};
+use crate::site::Site;
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
@@ -61,7 +63,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         return supervise::run(order);
     }
     if let Command::Hook = &cli.command {
-        return command::hook::run(&cli.place);
+        return command::hook::run(&Site::new(cli.place));
     }
     let _logging = logging::start(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -79,36 +81,36 @@ fn run(cli: Cli) -> Result<(), Failure> {
 }
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
-    let place = cli.place;
+    let site = Site::new(cli.place);
     match cli.command {
-        Command::Serve(args) => serve::run(&place, args).await,
-        Command::Mcp(args) => command::mcp::run(&place, args).await,
-        Command::McpServe => command::mcp_serve::run(place).await,
-        Command::Connect(args) => command::connect::run(&place, args).await,
-        Command::Wrap(args) => command::wrap::run(&place, args).await,
-        Command::Run(args) => command::run::run(&place, args).await,
-        Command::Validate(args) => command::validate::run(&place, &args).await,
+        Command::Serve(args) => serve::run(&site, args).await,
+        Command::Mcp(args) => command::mcp::run(&site, args).await,
+        Command::McpServe => command::mcp_serve::run(&site).await,
+        Command::Connect(args) => command::connect::run(&site, args).await,
+        Command::Wrap(args) => command::wrap::run(&site, args).await,
+        Command::Run(args) => command::run::run(&site, args).await,
+        Command::Validate(args) => command::validate::run(&site, &args).await,
         Command::Demo(args) => command::demo::run(args).await,
-        Command::Status { output } => command::status::run(&place, output).await,
-        Command::Doctor { output } => command::doctor::run(&place, output).await,
-        Command::Page => command::page::run(&place).await,
+        Command::Status { output } => command::status::run(&site, output).await,
+        Command::Doctor { output } => command::doctor::run(&site, output).await,
+        Command::Page => command::page::run(&site).await,
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man { words } => command::man::run(&words),
-        Command::Call { variant } => command::call::run(&place, variant).await,
-        Command::Tools { verb } => command::tools::run(&place, verb).await,
-        Command::Targets { verb } => command::targets::run(&place, verb).await,
-        Command::Upstream { verb } => command::upstream::run(&place, verb).await,
-        Command::Plugin { verb } => command::plugin::run(&place, verb).await,
-        Command::Token { verb } => command::token::run(&place, verb).await,
-        Command::Secret { verb } => command::secret::run(&place, verb).await,
-        Command::Activity { verb } => command::activity::run(&place, verb).await,
-        Command::Runs { verb } => command::runs::run(&place, verb).await,
-        Command::Receipt { verb } => command::receipt::run(&place, verb).await,
-        Command::Ledger { verb } => command::ledger::run(&place, verb).await,
-        Command::Keys { verb } => command::keys::run(&place, verb).await,
-        Command::Contention(args) => command::contention::run(&place, args).await,
-        Command::Config { verb } => command::config::run(&place, verb).await,
-        Command::Hook => command::hook::run(&place),
+        Command::Call { variant } => command::call::run(&site, variant).await,
+        Command::Tools { verb } => command::tools::run(&site, verb).await,
+        Command::Targets { verb } => command::targets::run(&site, verb).await,
+        Command::Upstream { verb } => command::upstream::run(&site, verb).await,
+        Command::Plugin { verb } => command::plugin::run(&site, verb).await,
+        Command::Token { verb } => command::token::run(&site, verb).await,
+        Command::Secret { verb } => command::secret::run(&site, verb).await,
+        Command::Activity { verb } => command::activity::run(&site, verb).await,
+        Command::Runs { verb } => command::runs::run(&site, verb).await,
+        Command::Receipt { verb } => command::receipt::run(&site, verb).await,
+        Command::Ledger { verb } => command::ledger::run(&site, verb).await,
+        Command::Keys { verb } => command::keys::run(&site, verb).await,
+        Command::Contention(args) => command::contention::run(&site, args).await,
+        Command::Config { verb } => command::config::run(&site, verb).await,
+        Command::Hook => command::hook::run(&site),
         Command::Supervise(order) => supervise::run(&order),
     }
 }

@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, Servers};
 use crate::cli::Locations;
-use crate::exit::Failure;
 use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::home::Home;
 use crate::logging;
@@ -29,6 +28,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Reload {
     pub(crate) place: Locations,
+    pub(crate) home: Home,
     /// The version in effect.
     pub(crate) seen: Version,
     /// The version of the folder's file that was trusted at that time.
@@ -92,7 +92,7 @@ impl Reload {
         let source = self.own.clone().with_folder(&self.place);
         source.log_notes();
         self.guard.store(Arc::new(guard(&source.config, self.port, &self.address)));
-        if let Err(failure) = self.know_agent(&source.config) {
+        if let Err(failure) = app::know_agent(&self.gateway, &self.home, &source.config) {
             tracing::error!("{}; the default token is not known", failure.message());
         }
         app::set_retention(self.gateway.store(), &source.config).await;
@@ -101,10 +101,6 @@ impl Reload {
         self.gateway.reconfigure(GateSettings::from(&source.config), plan).await;
         logging::redact_with(self.gateway.settings().redactor.clone());
         tracing::info!("configuration reloaded");
-    }
-
-    fn know_agent(&self, config: &Config) -> Result<(), Failure> {
-        app::know_agent(&self.gateway, &Home::of(&self.place)?, config)
     }
 
     fn reject(&self, message: String) {

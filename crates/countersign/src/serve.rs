@@ -34,7 +34,7 @@ use tokio_util::task::TaskTracker;
 
 use self::ready::Ready;
 use crate::app::{self, App, Purpose};
-use crate::cli::{Locations, Serve};
+use crate::cli::Serve;
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -43,25 +43,26 @@ use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
 use crate::output::progress::while_waiting;
 use crate::reload::{self, Reload};
+use crate::site::Site;
 use crate::spool::Spool;
+use crate::step;
 use crate::stop_signal::StopSignal;
-use crate::{source, step};
 
-pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {
-    run_with(place, args, Purpose::Work, |_| pending().boxed()).await
+pub(crate) async fn run(site: &Site, args: Serve) -> Result<(), Failure> {
+    run_with(site, args, Purpose::Work, |_| pending().boxed()).await
 }
 
 /// Serves while `companion` runs alongside, until either gets a signal to stop.
 pub(crate) async fn run_with(
-    place: &Locations,
+    site: &Site,
     args: Serve,
     purpose: Purpose,
     companion: impl FnOnce(Gateway) -> BoxFuture<'static, Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
-    let seen = reload::version(place);
-    let own = source::own(place)?;
-    let source = own.clone().with_folder(place);
+    let seen = reload::version(site.place());
+    let own = site.own()?.clone();
+    let source = site.source()?;
     source.log_notes();
     let listen = args.listen.unwrap_or(source.config.listen);
     check_reach(listen, &source.config)?;
@@ -69,14 +70,14 @@ pub(crate) async fn run_with(
         Some(files) => Wire::Tls(Arc::new(Tls::load(files).map_err(Failure::config)?)),
         None => Wire::Plain,
     };
-    let home = Home::of(place)?;
+    let home = site.home()?;
     home.prepare()?;
     let _lock = home.lock()?;
     step::purge(home.path());
     let Bound { address, listeners, taken } = bind_tcp(listen)?;
     let socket = bind_socket(&home.control_socket())?;
     let events_socket = bind_socket(&home.events_socket())?;
-    let app = app::build(&home, &source.config, Reach::All, purpose)?;
+    let app = app::build(site, Reach::All, purpose)?;
     app::set_retention(app.gateway.store(), &source.config).await;
     let origins = GateAddress::of(&source.config, address, taken).map_err(refused_start)?;
     let guard = reload::guard(&source.config, address.port(), &origins);
@@ -86,9 +87,10 @@ pub(crate) async fn run_with(
     serving.spawn_public(listeners, wire, guard.clone(), source.config.behind_proxy);
     serving.spawn_local(socket);
     let reload = Reload {
-        place: place.clone(),
+        place: site.place().clone(),
+        home: home.clone(),
         seen,
-        trusted: reload::trusted(&source),
+        trusted: reload::trusted(source),
         own,
         gateway: app.gateway.clone(),
         servers: app.servers,
@@ -100,10 +102,11 @@ pub(crate) async fn run_with(
     task::spawn_tracked(&serving.connections, app.gateway.clone().watch_decisions());
     task::spawn_tracked(&serving.connections, app.gateway.clone().make_vectors());
     let events = Events::new(app.gateway.clone());
-    let taking = take_spool(&home, &app.gateway, &events, &serving.hear);
+    let taking = take_spool(home, &app.gateway, &events, &serving.hear);
     let hearing = task::spawn(events.serve(events_socket, serving.hear.clone()));
+    let place = site.place();
     let ready =
-        Ready { place, home: &home, address, config: &source.config, purpose, sessions: &sessions };
+        Ready { place, home, address, config: &source.config, purpose, sessions: &sessions };
     ready.announce(&args.output)?;
     let result = tokio::select! {
         () = stop.received() => Ok(()),

@@ -92,10 +92,6 @@ pub(crate) fn folder_path(place: &Locations) -> Option<PathBuf> {
     (!place.alone && !is_own).then_some(file)
 }
 
-pub(crate) fn load(place: &Locations) -> Result<Source, Failure> {
-    Ok(own(place)?.with_folder(place))
-}
-
 pub(crate) fn own(place: &Locations) -> Result<OwnConfig, Failure> {
     let must_exist = place.config.is_some();
     match path(place) {

@@ -143,7 +143,7 @@ impl Steps {
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
-        let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+        let store = home.store(&config.ledger)?;
         store.vault().choose_key(config.secrets_key.clone());
         let servers = Servers::new(home, &store, app::Purpose::Work);
         let known = KnownSecrets::default();

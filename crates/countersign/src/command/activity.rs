@@ -9,20 +9,21 @@ use std::io::IsTerminal;
 use admin::view::{ActivityPage, ActivityRecord};
 use jiff::Zoned;
 
-use crate::cli::{Activity, Filters, Locations, Rows, Span};
+use crate::cli::{Activity, Filters, Rows, Span};
 use crate::command::export;
 use crate::control::{Control, encode, read, with_query};
 use crate::exit::Failure;
 use crate::output::{self, Rest};
+use crate::site::Site;
 use record::RecordStyle;
 pub(super) use record::target;
 
-pub(crate) async fn run(place: &Locations, verb: Activity) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Activity) -> Result<(), Failure> {
     match verb {
         Activity::List { filters, span, rows, ledger, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/activity", &values);
-            let answer = read(place, ledger.db.as_deref(), &path).await?;
+            let answer = read(site, ledger.db.as_deref(), &path).await?;
             let list = |page: &ActivityPage| record::list(&page.activities, &looks());
             if let Some(page) = output::answer(output, &answer, list)? {
                 Rest {
@@ -37,20 +38,20 @@ pub(crate) async fn run(place: &Locations, verb: Activity) -> Result<(), Failure
         }
         Activity::Show { id, ledger, output } => {
             let path = format!("/api/v1/activity/{}", encode(&id));
-            let answer = read(place, ledger.db.as_deref(), &path).await?;
+            let answer = read(site, ledger.db.as_deref(), &path).await?;
             output::answer(output, &answer, record::show).map(|_| ())
         }
-        Activity::Watch(args) => watch::run(place, args, &looks()).await,
+        Activity::Watch(args) => watch::run(site, args, &looks()).await,
         Activity::Summary { period, ledger, output } => {
             let path = format!("/api/v1/activity/summary?period={}", period.as_str());
-            let answer = read(place, ledger.db.as_deref(), &path).await?;
+            let answer = read(site, ledger.db.as_deref(), &path).await?;
             output::answer(output, &answer, summary::tables).map(|_| ())
         }
         Activity::Export { format, output, filters, span, ledger } => {
             let format = ("format", Some(format.as_str().to_owned()));
             let values = [vec![format], filters.values(), span.values()].concat();
             let path = with_query("/api/v1/activity/export", &values);
-            let control = Control::to_read(place, ledger.db.as_deref()).await?;
+            let control = Control::to_read(site, ledger.db.as_deref()).await?;
             export::to(&control, &path, output.as_deref()).await
         }
     }

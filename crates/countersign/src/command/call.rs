@@ -11,16 +11,17 @@ use text::json::{self, Object};
 use text::visible;
 
 use super::tools;
-use crate::cli::{Call, CallArgs, Format, Locations};
+use crate::cli::{Call, CallArgs, Format};
 use crate::control::{self, Control};
 use crate::exit::Failure;
 use crate::output;
+use crate::site::Site;
 use gateway::plan::Reach;
 
 /// Said when no answer came from the gate.
 const LOST: &str = "the call may have taken effect; see 'countersign activity list'";
 
-pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, call: Call) -> Result<(), Failure> {
     let (class, args) = match call {
         Call::Read(args) => (Class::Read, args),
         Call::Write(args) => (Class::Write, args),
@@ -29,7 +30,7 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
     let (tool, arguments) = (tool(&args)?, arguments(&args)?);
     let server = tools::parse(tool)?.server;
     let body = body(class, tool, arguments, &args)?;
-    let answer = Control::with(place, Reach::Only(server), async |control| {
+    let answer = Control::with(site, Reach::Only(server), async |control| {
         let answer = control.request(Method::POST, "/api/v1/tools/call", Some(body)).await;
         answer.map_err(|failure| failure.with(LOST))
     })

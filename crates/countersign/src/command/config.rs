@@ -7,19 +7,20 @@ use gateway::Gateway;
 use serde_json::Value;
 
 use super::decision::{by, refused, with_gate};
-use crate::cli::{Config, Format, Locations};
+use crate::cli::{Config, Format};
 use crate::exit::Failure;
 use crate::output;
+use crate::site::Site;
 use crate::source::found::{self, FolderConfig, SHOWN};
 use crate::source::{self, FolderStatus, OwnConfig, Source};
 
 /// Keys whose members have user-chosen names; each member is reported as a whole.
 const NAMED: [&str; 3] = ["mcpServers", "profiles", "plugins"];
 
-pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Config) -> Result<(), Failure> {
     match verb {
         Config::Show { output } => {
-            let source = source::load(place)?;
+            let source = site.source()?;
             source.log_notes();
             if let Some(folder) = &source.folder {
                 tracing::warn!("found {SHOWN}: {}", folder.status.words());
@@ -27,9 +28,9 @@ pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> 
             let format = if output == Format::Table { Format::Json } else { output };
             output::print(format, &render(&source.config), |_| String::new())
         }
-        Config::Check => check(&source::load(place)?),
-        Config::Trust { file, revoke: false } => trust_file(place, &source::to_trust(file)?).await,
-        Config::Trust { file, revoke: true } => forget_file(place, file).await,
+        Config::Check => check(site.source()?),
+        Config::Trust { file, revoke: false } => trust_file(site, &source::to_trust(file)?).await,
+        Config::Trust { file, revoke: true } => forget_file(site, file).await,
     }
 }
 
@@ -51,8 +52,8 @@ fn check(source: &Source) -> Result<(), Failure> {
     output::line(&format!("ok: {file}{folder}, {servers} servers"))
 }
 
-async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
-    let own = source::own(place)?;
+async fn trust_file(site: &Site, file: &Path) -> Result<(), Failure> {
+    let own = site.own()?;
     if own.file.as_deref().is_some_and(|own| found::is_same(own, file)) {
         return Err(Failure::input(format!(
             "'{}' is your own config: all of it is already in effect",
@@ -61,7 +62,7 @@ async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
     }
     let found = source::read_to_trust(file)?;
     let path = written(&found.place)?;
-    let changes = changes(&own, &found)?;
+    let changes = changes(own, &found)?;
     output::line(&format!("{path}\n{}\n", found.sha256))?;
     if changes.is_empty() {
         output::line("All its settings are already in effect.")?;
@@ -74,14 +75,14 @@ async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
     let trusting = async |gateway: &Gateway| {
         gateway.trust_file(&by(), path, &found.sha256).await.map_err(refused)
     };
-    with_gate(place, &own.config, trusting).await?;
+    with_gate(site, &own.config, trusting).await?;
     output::line(
         "\nThe file is trusted until it changes. A `serve` running in its folder applies it now; \
          settings that need a restart apply at the next start.",
     )
 }
 
-async fn forget_file(place: &Locations, file: Option<PathBuf>) -> Result<(), Failure> {
+async fn forget_file(site: &Site, file: Option<PathBuf>) -> Result<(), Failure> {
     let file = source::to_trust(file)?;
     let stands = found::place(&file);
     let stands =
@@ -89,7 +90,7 @@ async fn forget_file(place: &Locations, file: Option<PathBuf>) -> Result<(), Fai
     let path = written(&stands)?;
     let forgetting =
         async |gateway: &Gateway| gateway.forget_file(&by(), path).await.map_err(refused);
-    if !with_gate(place, &source::own(place)?.config, forgetting).await? {
+    if !with_gate(site, &site.own()?.config, forgetting).await? {
         return Err(Failure::input(format!("'{path}' was not trusted")));
     }
     output::line(&format!("{path} is no longer trusted: it can only restrict."))

@@ -23,9 +23,10 @@ use self::edit::PERMISSIONS;
 use self::gate_config::{GateConfig, Origin};
 use self::settings_file::Access;
 pub(super) use self::settings_file::move_to_free;
-use crate::cli::{Client, Connect, Format, Locations, Scope};
+use crate::cli::{Client, Connect, Format, Scope};
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::site::Site;
 use crate::{folders, output};
 
 /// Placeholder for a token that is issued once the change is agreed to.
@@ -68,22 +69,22 @@ impl ConnectedClient {
 
 /// The request of a person, with the places that it concerns.
 struct Order<'a> {
-    place: &'a Locations,
+    site: &'a Site,
     home: &'a Home,
     args: &'a Connect,
     roots: Roots,
 }
 
-pub(crate) async fn run(place: &Locations, args: Connect) -> Result<(), Failure> {
-    let home = Home::of(place)?;
+pub(crate) async fn run(site: &Site, args: Connect) -> Result<(), Failure> {
+    let home = site.home()?;
     home.prepare()?;
     let folder = home.path().to_owned();
     let locked = task::spawn_blocking(move || JournalLock::take(&folder)).await;
     let _lock = locked.map_err(|error| Failure::system(format!("cannot wait: {error}")))??;
     let done = if args.undo {
-        undo::run(place, &home, &args).await?
+        undo::run(site, home, &args).await?
     } else {
-        let order = Order { place, home: &home, args: &args, roots: roots()? };
+        let order = Order { site, home, args: &args, roots: roots()? };
         connect(&order).await?
     };
     report(args.output, &done)
@@ -171,9 +172,9 @@ fn roots() -> Result<Roots, Failure> {
 
 /// Returns how a client reaches the gate of this home.
 fn route(order: &Order<'_>, client: Client) -> Result<Route, Failure> {
-    let place = order.place;
+    let place = order.site.place();
     if order.args.http {
-        let listen = crate::source::load(place)?.config.listen;
+        let listen = order.site.source()?.config.listen;
         let token = match order.args.scope {
             Scope::User => NEW_TOKEN.to_owned(),
             Scope::Project => client.variable(token::VARIABLE).ok_or_else(|| {
@@ -214,7 +215,7 @@ async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<Cl
         && token == NEW_TOKEN
     {
         settings.access = Access::Private;
-        if let Some(present) = token::present(order.place, journal, &settings).await? {
+        if let Some(present) = token::present(order.site, journal, &settings).await? {
             *token = present;
         }
     }
@@ -338,7 +339,7 @@ async fn make(
     if let Route::Http { token, .. } = &mut plan.route
         && token == NEW_TOKEN
     {
-        let issued = token::issue(order.place, plan.client).await?;
+        let issued = token::issue(order.site, plan.client).await?;
         *token = issued.secret;
         kept.token = Some(issued.name);
         plan.settings.set(ENTRY, plan.client.entry(&plan.route))?;
@@ -348,7 +349,7 @@ async fn make(
     if made.is_err() {
         undo::take_back(order.home, journal, unit);
         if let Some(token) = token {
-            undo::revoke(order.place, &token).await;
+            undo::revoke(order.site, &token).await;
         }
     }
     made.map(|()| unit)

@@ -8,33 +8,34 @@ use jiff::Zoned;
 use touch::contention::ContentionKind;
 
 use super::targets::with_losses;
-use crate::cli::{Contention, ContentionSearch, ContentionVerb, Locations};
+use crate::cli::{Contention, ContentionSearch, ContentionVerb};
 use crate::control::{Control, encode, with_query};
 use crate::exit::Failure;
 use crate::output::{self, cut, local_time, milliseconds, plain, read, table};
+use crate::site::Site;
 
 /// The number of resources in one line; the JSON holds more.
 const RESOURCES_SHOWN: usize = 3;
 const RESOURCE_WIDTH: usize = 60;
 
-pub(crate) async fn run(place: &Locations, args: Contention) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, args: Contention) -> Result<(), Failure> {
     match args.verb {
         Some(ContentionVerb::Explain { id, search, output }) => {
             let path = format!("/api/v1/contention/{}", encode(&id));
             let path = with_query(&path, &search.values(None));
-            let control = Control::to_read(place, search.ledger.db.as_deref()).await?;
+            let control = Control::to_read(site, search.ledger.db.as_deref()).await?;
             let answer: ContentionStory = read(&control.get(&path).await?)?;
             output::print(output, &answer, told)
         }
-        None if args.watch => watch::run(place, &args).await,
-        None => list_edges(place, args).await,
+        None if args.watch => watch::run(site, &args).await,
+        None => list_edges(site, args).await,
     }
 }
 
-async fn list_edges(place: &Locations, args: Contention) -> Result<(), Failure> {
+async fn list_edges(site: &Site, args: Contention) -> Result<(), Failure> {
     let Contention { search, kind, reads, output, .. } = args;
     let path = |kind: Option<String>| with_query("/api/v1/contention", &search.values(kind));
-    let control = Control::to_read(place, search.ledger.db.as_deref()).await?;
+    let control = Control::to_read(site, search.ledger.db.as_deref()).await?;
     let mut graph: ContentionGraph = read(&control.get(&path(kind)).await?)?;
     if reads {
         let kind = Some(ContentionKind::ReadRead.as_str().to_owned());

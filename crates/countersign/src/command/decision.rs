@@ -6,11 +6,9 @@ use domain::config::Config;
 use gateway::operator::DecisionSource;
 use gateway::plan::{Plan, Reach};
 use gateway::{GateSettings, Gateway};
-use store::Store;
 
-use crate::cli::Locations;
 use crate::exit::Failure;
-use crate::home::Home;
+use crate::site::Site;
 
 pub(super) fn by() -> DecisionSource {
     DecisionSource { source: "cli", request_id: None }
@@ -22,13 +20,13 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 
 /// Runs the work on a separate gate that connects to nothing; a `serve` may run at the same time.
 pub(super) async fn with_gate<T>(
-    place: &Locations,
+    site: &Site,
     config: &Config,
     work: impl AsyncFnOnce(&Gateway) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let home = Home::of(place)?;
+    let home = site.home()?;
     home.prepare()?;
-    let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+    let store = home.store(&config.ledger)?;
     let gateway = Gateway::new(GateSettings::from(config), store);
     home.hide_keys(gateway.settings().redactor.known());
     let plan = Plan { reach: Reach::Nothing, ..Plan::default() };

@@ -26,6 +26,7 @@ use crate::app::Purpose;
 use crate::cli::{Demo, Locations, Serve, ServeFormat};
 use crate::command::demo::script::{PLANNER, REVIEWER, Step};
 use crate::exit::Failure;
+use crate::site::Site;
 use crate::{demo, output, serve};
 
 /// The pause between two steps of the agents: long enough to read along.
@@ -45,12 +46,16 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     std::fs::write(&config, r#"{"workspace": {"enabled": false}}"#).map_err(|error| {
         Failure::system(format!("cannot write '{}': {error}", config.display()))
     })?;
-    let place = Locations { config: Some(config), home: Some(folder.0.join("home")), alone: true };
+    let site = Site::new(Locations {
+        config: Some(config),
+        home: Some(folder.0.join("home")),
+        alone: true,
+    });
     let listen = args.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let serve = Serve { listen: Some(listen), output: ServeFormat::Text };
     let home = folder.0.join("home");
     let show = |gateway| show(gateway, home, args.once).boxed();
-    serve::run_with(&place, serve, Purpose::Demo, show).await
+    serve::run_with(&site, serve, Purpose::Demo, show).await
 }
 
 /// A folder that is removed when the demo ends.

@@ -15,12 +15,13 @@ use tokio::process::Command;
 
 use super::targets::lost;
 use super::{connect, ledger, status};
-use crate::cli::{Format, Locations};
+use crate::cli::Format;
 use crate::control::{self, Control, with_query};
 use crate::exit::Failure;
 use crate::home::{Home, swappable};
 use crate::output::progress::while_waiting;
-use crate::{folders, output, source};
+use crate::site::Site;
+use crate::{folders, output};
 
 /// Less free space than this is a warning: the ledger must be able to grow.
 const FREE_BYTES_MIN: u64 = 500 * 1024 * 1024;
@@ -70,12 +71,12 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(place: &Locations, format: Format) -> Result<(), Failure> {
-    let home = Home::of(place)?;
+pub(crate) async fn run(site: &Site, format: Format) -> Result<(), Failure> {
+    let home = site.home()?;
     let mut findings = Vec::new();
-    let config = check_config(place, &mut findings);
+    let config = check_config(site, &mut findings);
     findings.extend(check_home(home.path()));
-    let control = Control::running(Home::of(place)?).await?;
+    let control = Control::running(site).await?;
     if let Some(config) = &config {
         findings.push(check_port(config, control.is_some()));
         findings.extend(check_servers(config).await);
@@ -84,13 +85,13 @@ pub(crate) async fn run(place: &Locations, format: Format) -> Result<(), Failure
         findings.extend(check_states(control).await?);
     }
     findings.extend(check_clients(home.path())?);
-    findings.extend(while_waiting("trying out the agent programs", check_agents(&home)).await);
+    findings.extend(while_waiting("trying out the agent programs", check_agents(home)).await);
     let anchor = config.as_ref().and_then(|config| config.ledger.anchor.as_ref());
     findings.extend(check_anchor(home.path(), anchor));
     let has_ledger = home.ledger().is_ok();
-    findings.extend(while_waiting("checking the ledger", check_ledger(home)).await?);
+    findings.extend(while_waiting("checking the ledger", check_ledger(home.clone())).await?);
     if has_ledger {
-        findings.extend(check_targets(place).await?);
+        findings.extend(check_targets(site).await?);
     }
     output::print(format, &findings, |findings| screen(findings))?;
     let faults = findings.iter().filter(|finding| finding.health == Health::Fault).count();
@@ -117,8 +118,8 @@ fn screen(findings: &[Finding]) -> String {
     findings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn check_config(place: &Locations, findings: &mut Vec<Finding>) -> Option<Config> {
-    match source::load(place) {
+fn check_config(site: &Site, findings: &mut Vec<Finding>) -> Option<Config> {
+    match site.source() {
         Ok(source) => {
             let file = source.file.as_ref().map(|file| file.display().to_string());
             let servers = source.config.servers.len();
@@ -126,7 +127,7 @@ fn check_config(place: &Locations, findings: &mut Vec<Finding>) -> Option<Config
             findings.push(Finding::ok("config", format!("{file}, {servers} servers")));
             let note = |note: &String| Finding::warning("config", note, "countersign config check");
             findings.extend(source.notes.iter().map(note));
-            Some(source.config)
+            Some(source.config.clone())
         }
         Err(failure) => {
             findings.push(Finding::fault("config", failure.message(), "countersign config check"));
@@ -240,10 +241,10 @@ async fn check_states(control: &Control) -> Result<Vec<Finding>, Failure> {
 }
 
 /// Finds the agents whose recent records do not tell all that they touched.
-async fn check_targets(place: &Locations) -> Result<Vec<Finding>, Failure> {
+async fn check_targets(site: &Site) -> Result<Vec<Finding>, Failure> {
     let since = Timestamp::now().checked_sub(RECENT).map(|since| since.to_string()).ok();
     let path = with_query("/api/v1/targets/coverage", &[("start_time", since)]);
-    let list: CoverageList = output::read(&control::read(place, None, &path).await?)?;
+    let list: CoverageList = output::read(&control::read(site, None, &path).await?)?;
     let finding = |losses: &AgentLosses| {
         Finding::warning("targets", lost(losses), "countersign targets coverage --since 7d")
     };

@@ -8,11 +8,10 @@ use axum::http::HeaderName;
 use http_body_util::BodyExt;
 use mcp::sse::{Parser, SseEvent};
 
-use crate::cli::Locations;
 use crate::control::{Control, lost};
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output::{self, Audience, note, plain};
+use crate::site::Site;
 
 /// The interval between attempts to reach a gate that stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -40,7 +39,7 @@ pub(super) fn columns(cells: &[String], widths: &[usize]) -> String {
 
 /// Prints events until stdout is closed.
 pub(super) async fn follow(
-    place: &Locations,
+    site: &Site,
     first: Control,
     printer: &impl EventPrinter,
 ) -> Result<(), Failure> {
@@ -53,7 +52,7 @@ pub(super) async fn follow(
             return Ok(());
         }
         note("the gate has stopped; waiting for it to restart");
-        body = reopen(place, last_id.as_deref()).await?;
+        body = reopen(site, last_id.as_deref()).await?;
     }
 }
 
@@ -65,10 +64,10 @@ async fn open(gate: &Control, last_id: Option<&str>) -> Result<Body, Failure> {
 
 /// Opens the stream again once a gate serves it. A gate that is still shutting down accepts
 /// connections and drops them, so a failure means no more than that it is too early.
-async fn reopen(place: &Locations, last_id: Option<&str>) -> Result<Body, Failure> {
+async fn reopen(site: &Site, last_id: Option<&str>) -> Result<Body, Failure> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let Some(gate) = Control::running(Home::of(place)?).await? else { continue };
+        let Some(gate) = Control::running(site).await? else { continue };
         if let Ok(body) = open(&gate, last_id).await {
             return Ok(body);
         }

@@ -11,10 +11,8 @@ use redact::Redactor;
 use touch::hook::{self, RealName};
 use touch::targets::Target;
 
-use crate::cli::Locations;
 use crate::exit::Failure;
-use crate::home::Home;
-use crate::source;
+use crate::site::Site;
 use crate::spool::Spool;
 
 /// The maximum size of an event; no agent sends larger ones.
@@ -24,12 +22,12 @@ const EVENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const LINK_TIME_MAX: Duration = Duration::from_millis(4);
 
 /// Runs without an async runtime: starting one would take longer than everything else.
-pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
+pub(crate) fn run(site: &Site) -> Result<(), Failure> {
     let mut event = String::new();
     std::io::stdin().take(EVENT_BYTES_MAX).read_to_string(&mut event).map_err(|error| {
         Failure::input(format!("cannot read the hook event from stdin: {error}"))
     })?;
-    let (home, redactor) = (Home::of(place), redactor(place));
+    let (home, redactor) = (site.home(), redactor(site));
     home.iter().for_each(|home| home.hide_keys(redactor.known()));
     let frame = hook::frame(&event, Timestamp::now(), &redactor, real_name)
         .map_err(|error| Failure::input(error.to_string()))?;
@@ -38,7 +36,7 @@ pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     };
     let home = home?;
     home.prepare()?;
-    Spool::of(&home)
+    Spool::of(home)
         .append(&frame)
         .map_err(|error| Failure::system(format!("cannot write the event to the spool: {error}")))
 }
@@ -61,6 +59,6 @@ fn real_name(target: &Target) -> RealName {
 
 /// Redacts by the user's own config too. A config with faults must not cost the event, which the
 /// gate redacts again.
-fn redactor(place: &Locations) -> Redactor {
-    source::own(place).map(|own| own.config.redact).unwrap_or_default().redactor()
+fn redactor(site: &Site) -> Redactor {
+    site.own().map(|own| own.config.redact.clone()).unwrap_or_default().redactor()
 }

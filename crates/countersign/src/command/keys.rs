@@ -6,36 +6,37 @@ use admin::view::{KeyEntry, KeyList};
 use receipt::PublicKey;
 use serde::Serialize;
 
-use crate::cli::{Keys, Locations};
+use crate::cli::Keys;
 use crate::control::{Control, get};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{self, fields, read};
+use crate::site::Site;
 use gateway::plan::Reach;
 
 /// The suffix of public key files.
 const PUBLIC_ENDING: &str = ".public.pem";
 const PEM_END: &str = "-----END PUBLIC KEY-----";
 
-pub(crate) async fn run(place: &Locations, verb: Keys) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Keys) -> Result<(), Failure> {
     match verb {
         Keys::Show { pem, output } => {
-            Home::of(place)?.must_exist()?;
-            let answer: KeyList = read(&get(place, Reach::Nothing, "/api/v1/keys").await?)?;
+            site.home()?.must_exist()?;
+            let answer: KeyList = read(&get(site, Reach::Nothing, "/api/v1/keys").await?)?;
             if pem {
                 let current = answer.keys.iter().find(|key| key.current);
                 let current = current
                     .ok_or_else(|| Failure::system("this home has no current signing key"))?;
                 return output::line(current.pem.trim_end());
             }
-            let files = in_home(&Home::of(place)?)?;
+            let files = in_home(site.home()?)?;
             let keys = answer.keys.into_iter().map(|key| HomeKey::new(key, &files)).collect();
             output::print(output, &HomeKeys { keys }, list)
         }
         Keys::Rotate { output } => {
             let rotate = async |control: &Control| control.post("/api/v1/keys/rotate").await;
-            let key = read(&Control::with(place, Reach::Nothing, rotate).await?)?;
-            output::print(output, &HomeKey::new(key, &in_home(&Home::of(place)?)?), one)
+            let key = read(&Control::with(site, Reach::Nothing, rotate).await?)?;
+            output::print(output, &HomeKey::new(key, &in_home(site.home()?)?), one)
         }
     }
 }

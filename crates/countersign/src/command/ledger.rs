@@ -6,11 +6,11 @@ mod repair;
 
 use domain::config::AnchorConfig;
 
-use crate::cli::{Ledger, Locations};
+use crate::cli::Ledger;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::note;
-use crate::source;
+use crate::site::Site;
 
 /// Checks everything but the anchor, and returns the number of receipts, or the faults.
 pub(super) fn check(home: &Home) -> Result<u64, Vec<String>> {
@@ -18,9 +18,9 @@ pub(super) fn check(home: &Home) -> Result<u64, Vec<String>> {
 }
 
 /// Returns the anchor that the config names, if the config is valid.
-pub(super) fn anchor(place: &Locations) -> Option<AnchorConfig> {
-    match source::load(place) {
-        Ok(source) => source.config.ledger.anchor,
+pub(super) fn anchor(site: &Site) -> Option<AnchorConfig> {
+    match site.source() {
+        Ok(source) => source.config.ledger.anchor.clone(),
         Err(failure) => {
             note(&format!("the anchor is not compared: {}", failure.message()));
             None
@@ -28,10 +28,10 @@ pub(super) fn anchor(place: &Locations) -> Option<AnchorConfig> {
     }
 }
 
-pub(crate) async fn run(place: &Locations, verb: Ledger) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Ledger) -> Result<(), Failure> {
     match verb {
-        Ledger::Head { output } => head::run(place, output).await,
-        Ledger::Check { output } => check::run(place, output).await,
-        Ledger::Repair { yes } => repair::run(place, yes).await,
+        Ledger::Head { output } => head::run(site, output).await,
+        Ledger::Check { output } => check::run(site, output).await,
+        Ledger::Repair { yes } => repair::run(site, yes).await,
     }
 }

@@ -13,20 +13,20 @@ use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, AGENT_TOKEN, Purpose};
-use crate::cli::{Locations, Mcp};
+use crate::cli::Mcp;
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, Upgrade, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::take_spool;
-use crate::source;
+use crate::site::Site;
 use crate::stop_signal::StopSignal;
 
-pub(crate) async fn run(place: &Locations, args: Mcp) -> Result<(), Failure> {
-    let home = Home::of(place)?;
+pub(crate) async fn run(site: &Site, args: Mcp) -> Result<(), Failure> {
+    let home = site.home()?;
     home.prepare()?;
     match UnixStream::connect(home.control_socket()).await {
-        Ok(stream) => bridge(&home, stream, args).await,
-        Err(_) => in_process(place, &home, args).await,
+        Ok(stream) => bridge(home, stream, args).await,
+        Err(_) => in_process(site, home, args).await,
     }
 }
 
@@ -77,9 +77,9 @@ pub(crate) async fn copy(
     })
 }
 
-async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Failure> {
+async fn in_process(site: &Site, home: &Home, args: Mcp) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
-    let source = source::load(place)?;
+    let source = site.source()?;
     source.log_notes();
     if !source.config.agent_token {
         return Err(Failure::input(
@@ -89,7 +89,7 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
         ));
     }
     let reach = args.server.clone().map_or(Reach::All, Reach::Only);
-    let app = app::build(home, &source.config, reach, Purpose::Work)?;
+    let app = app::build(site, reach, Purpose::Work)?;
     let stop = CancellationToken::new();
     // Its holder, for servers that each token signs in to for itself.
     let holder = app.gateway.tokens().caller(home.agent_token()?.expose());

@@ -17,9 +17,8 @@ use super::mcp::copy;
 use super::run::text_within;
 use crate::cli::Locations;
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::plugins::Plugins;
-use crate::source;
+use crate::site::Site;
 use crate::step::{StepFile, Steps};
 use crate::stop_signal::StopSignal;
 use crate::telemetry::Telemetry;
@@ -31,8 +30,8 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const AGENT: &str = "mcp-serve";
 
 /// Uses the step's file instead of the program's own config.
-pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
-    let file = place.config.take();
+pub(crate) async fn run(site: &Site) -> Result<(), Failure> {
+    let Locations { config: file, home, alone } = site.place().clone();
     let file = file.ok_or_else(|| {
         Failure::input("the step's file is missing: name it with --config=<file>")
     })?;
@@ -51,7 +50,7 @@ pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
                 () = told.received() => Ok(()),
             }
         }
-        None => serve(&place, step).await,
+        None => serve(&Site::new(Locations { config: None, home, alone }), step).await,
     }
 }
 
@@ -65,15 +64,15 @@ fn read(file: &Path) -> Result<StepFile, Failure> {
     })
 }
 
-async fn serve(place: &Locations, step: StepFile) -> Result<(), Failure> {
+async fn serve(site: &Site, step: StepFile) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
-    let source = source::load(place)?;
+    let source = site.source()?;
     source.log_notes();
-    let home = Home::of(place)?;
+    let home = site.home()?;
     home.prepare()?;
     let telemetry = Telemetry::start(&source.config.telemetry);
     let plugins = Plugins::find(home.path(), &source.config);
-    let steps = Steps::new(&home, source.config, plugins, telemetry.tracer())?;
+    let steps = Steps::new(home, source.config.clone(), plugins, telemetry.tracer())?;
     let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());
     let wanted = GateRequest {
         agent: agent.clone(),

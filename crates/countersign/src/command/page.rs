@@ -2,15 +2,14 @@
 
 use admin::view::SignInLink;
 
-use crate::cli::Locations;
 use crate::control::Control;
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output::{self, note};
 use crate::page_link;
+use crate::site::Site;
 
-pub(crate) async fn run(place: &Locations) -> Result<(), Failure> {
-    let Some(control) = Control::running(Home::of(place)?).await? else {
+pub(crate) async fn run(site: &Site) -> Result<(), Failure> {
+    let Some(control) = Control::running(site).await? else {
         let words = "no gate is running in this home: start one with 'countersign serve'";
         return Err(Failure::input(words));
     };

@@ -11,36 +11,35 @@ use text::visible;
 use tools::plugin::{FoundPlugin, PluginOrigin};
 
 use super::decision::{by, refused, with_gate};
-use crate::cli::{Locations, Plugin};
+use crate::cli::Plugin;
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output::{self, fields, or_dash, table};
 use crate::plugins::{Plugins, files};
-use crate::source;
+use crate::site::Site;
 
-pub(crate) async fn run(place: &Locations, verb: Plugin) -> Result<(), Failure> {
-    let source = source::load(place)?;
+pub(crate) async fn run(site: &Site, verb: Plugin) -> Result<(), Failure> {
+    let source = site.source()?;
     source.log_notes();
-    let config = source.config;
-    let plugins = Plugins::find(Home::of(place)?.path(), &config);
+    let config = &source.config;
+    let plugins = Plugins::find(site.home()?.path(), config);
     match verb {
         Plugin::List { output } => {
-            let approvals = Approvals::read(place)?;
+            let approvals = Approvals::read(site)?;
             let entries = plugins.found().iter().map(|found| approvals.entry(found));
             let plugins = entries.collect::<Result<Vec<PluginEntry>, Failure>>()?;
             output::print(output, &PluginList { plugins }, list)
         }
         Plugin::Show { name, output } => {
             let found = known(&plugins, &name)?;
-            let approvals = Approvals::read(place)?;
+            let approvals = Approvals::read(site)?;
             let mut entry = approvals.entry(found)?;
             if approvals.may_start(found)? {
                 offered(&mut entry, &plugins, found).await;
             }
             output::print(output, &entry, show)
         }
-        Plugin::Approve { name } => approve(place, &config, known(&plugins, &name)?).await,
-        Plugin::Revoke { name } => revoke(place, &config, known(&plugins, &name)?).await,
+        Plugin::Approve { name } => approve(site, config, known(&plugins, &name)?).await,
+        Plugin::Revoke { name } => revoke(site, config, known(&plugins, &name)?).await,
     }
 }
 
@@ -80,8 +79,8 @@ struct PluginEntry {
 struct Approvals(Option<OperatorState>);
 
 impl Approvals {
-    fn read(place: &Locations) -> Result<Approvals, Failure> {
-        let home = Home::of(place)?;
+    fn read(site: &Site) -> Result<Approvals, Failure> {
+        let home = site.home()?;
         Ok(Approvals(OperatorState::of_home(home.path()).map_err(Failure::store)?))
     }
 
@@ -124,7 +123,7 @@ async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &FoundPlugin
     }
 }
 
-async fn approve(place: &Locations, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
+async fn approve(site: &Site, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     if let Some(fault) = &found.fault {
         return Err(Failure::input(format!("plugin '{}' cannot be used: {fault}", found.name)));
@@ -133,7 +132,7 @@ async fn approve(place: &Locations, config: &Config, found: &FoundPlugin) -> Res
     let trusting = async |gateway: &Gateway| {
         gateway.approve_plugin(&by(), &found.name, &files).await.map_err(refused)
     };
-    with_gate(place, config, trusting).await?;
+    with_gate(site, config, trusting).await?;
     for file in &files {
         output::line(&format!("{}  {}", visible(&file.path), file.sha256))?;
     }
@@ -143,13 +142,13 @@ async fn approve(place: &Locations, config: &Config, found: &FoundPlugin) -> Res
     ))
 }
 
-async fn revoke(place: &Locations, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
+async fn revoke(site: &Site, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     let files = files(found);
     let revoking = async |gateway: &Gateway| {
         gateway.revoke_plugin(&by(), &found.name, &files).await.map_err(refused)
     };
-    if !with_gate(place, config, revoking).await? {
+    if !with_gate(site, config, revoking).await? {
         return Err(Failure::input(format!("plugin '{}' was not approved", found.name)));
     }
     output::line(&format!("revoked plugin '{}': it is no longer started", found.name))

@@ -10,22 +10,23 @@ use jiff::Zoned;
 use serde_json::Value;
 use text::json;
 
-use crate::cli::{Locations, Receipt, ReceiptFilters};
+use crate::cli::{Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
 use crate::control::{Control, encode, read, with_query};
 use crate::exit::Failure;
 use crate::output::status::spoken;
 use crate::output::{self, Rest, local_time, or_dash, table};
+use crate::site::Site;
 
 /// The suffix of the file next to an export that holds its public keys.
 const KEYS_ENDING: &str = ".pub.pem";
 
-pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Receipt) -> Result<(), Failure> {
     match verb {
         Receipt::List { filters, span, rows, ledger, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/receipts", &values);
-            let answer = read(place, ledger.db.as_deref(), &path).await?;
+            let answer = read(site, ledger.db.as_deref(), &path).await?;
             let list = |page: &ReceiptPage| list(&page.receipts, &Zoned::now());
             if let Some(page) = output::answer(output, &answer, list)? {
                 Rest {
@@ -40,16 +41,16 @@ pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure>
         }
         Receipt::Show { id, raw, ledger } => {
             let path = format!("/api/v1/receipts/{}", encode(&id));
-            let control = Control::to_read(place, ledger.db.as_deref()).await?;
+            let control = Control::to_read(site, ledger.db.as_deref()).await?;
             show(&control.text(&path).await?, raw)
         }
-        Receipt::Verify(args) => verify::run(place, args).await,
+        Receipt::Verify(args) => verify::run(site, args).await,
         Receipt::Export { chain, output, ledger } => {
             let path = with_query("/api/v1/receipts/export", &[("chain", chain.clone())]);
             let file = output.map(|output| file_of(&output, chain.as_deref()));
             let keys = file.as_ref().map(|file| with_ending(file, KEYS_ENDING));
             keys.as_deref().map_or(Ok(()), export::refuse_existing)?;
-            let control = Control::to_read(place, ledger.db.as_deref()).await?;
+            let control = Control::to_read(site, ledger.db.as_deref()).await?;
             export::to(&control, &path, file.as_deref()).await?;
             // Written last, so that a key created meanwhile is included.
             match file.as_deref().filter(|file| !export::is_special(file)) {

@@ -27,14 +27,15 @@ use workflow::{self, Finish, Inputs, Machine, Workflow};
 use self::live::Live;
 use self::recorder::Recorder;
 use self::resume::EarlierRun;
-use crate::cli::{Locations, Run, RunFormat};
+use crate::cli::{Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::Plugins;
+use crate::site::Site;
 use crate::step::Steps;
 use crate::stop_signal::StopSignal;
 use crate::telemetry::Telemetry;
-use crate::{folders, output, source};
+use crate::{folders, output};
 
 pub(crate) use known::checked;
 pub(crate) use live::json_line;
@@ -44,14 +45,14 @@ pub(crate) use tree::{Colour, Tree};
 /// The name of the only state in a run without a file.
 const ONLY_STATE: &str = "agent";
 
-pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, args: Run) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
-    let source = source::load(place)?;
+    let source = site.source()?;
     source.log_notes();
-    let mut config = source.config;
-    let home = Home::of(place)?;
+    let mut config = source.config.clone();
+    let home = site.home()?;
     let earlier = match &args.resume {
-        Some(id) => Some(EarlierRun::read(&home, &config, id).await?),
+        Some(id) => Some(EarlierRun::read(site, id).await?),
         None => None,
     };
     let RunRequest { text, inputs, file } = asked(&args, earlier.as_ref())?;
@@ -77,7 +78,7 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     home.prepare()?;
     if args.dry_run {
         return tokio::select! {
-            shown = dry::show(&home, &config, &workflow, inputs, args.format) => shown,
+            shown = dry::show(home, &config, &workflow, inputs, args.format) => shown,
             () = stop.received() => Err(cancelled()),
         };
     }
@@ -102,7 +103,7 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
         inputs: kept,
     };
     let order = Order { id, file, resumed_from, parent: parent() };
-    let ran = go(&home, (config, plugins), args.format, (machine, order, source), stop).await?;
+    let ran = go(home, (config, plugins), args.format, (machine, order, source), stop).await?;
     tell(args.format, &workflow, &ran)?;
     match ran.finish.exit_status {
         0 => Ok(()),

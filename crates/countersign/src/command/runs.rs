@@ -7,12 +7,12 @@ use admin::view::{RunEntry, RunPage, StepEntry};
 use gateway::plan::Reach;
 use jiff::Zoned;
 
-use crate::cli::{Locations, Runs};
+use crate::cli::Runs;
 use crate::control::{encode, get, with_query};
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output::status::spoken;
 use crate::output::{self, Rest, cut, fields, local_time, milliseconds, or_dash, table};
+use crate::site::Site;
 
 const PATH: &str = "/api/v1/runs";
 
@@ -24,13 +24,13 @@ const SHORT_ID: usize = "01a1de05-f636".len();
 const NAME_WIDTH: usize = 40;
 const ERROR_WIDTH: usize = 80;
 
-pub(crate) async fn run(place: &Locations, verb: Runs) -> Result<(), Failure> {
-    Home::of(place)?.must_exist()?;
+pub(crate) async fn run(site: &Site, verb: Runs) -> Result<(), Failure> {
+    site.home()?.must_exist()?;
     match verb {
         Runs::List { status, workflow, rows, output } => {
             let filters = vec![("status", status), ("workflow", workflow)];
             let path = with_query(PATH, &[filters, rows.values()].concat());
-            let answer = get(place, Reach::Nothing, &path).await?;
+            let answer = get(site, Reach::Nothing, &path).await?;
             let list = |page: &RunPage| list(&page.runs, &Zoned::now());
             if let Some(page) = output::answer(output, &answer, list)? {
                 Rest {
@@ -45,10 +45,10 @@ pub(crate) async fn run(place: &Locations, verb: Runs) -> Result<(), Failure> {
         }
         Runs::Show { id, output } => {
             let path = format!("{PATH}/{}", encode(&id));
-            let answer = get(place, Reach::Nothing, &path).await?;
+            let answer = get(site, Reach::Nothing, &path).await?;
             output::answer(output, &answer, |run| show(run, &Zoned::now())).map(|_| ())
         }
-        Runs::Watch { id, output } => watch::run(place, id, output).await,
+        Runs::Watch { id, output } => watch::run(site, id, output).await,
     }
 }
 

@@ -11,24 +11,24 @@ use serde_json::Value;
 use store::state::OperatorState;
 use vault::{KeyHolder, SecretName, Space, Vault, VaultError};
 
-use crate::cli::{Format, Locations, Secret};
+use crate::cli::{Format, Secret};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{self, local_time, or_dash, table};
-use crate::source;
+use crate::site::Site;
 
-pub(crate) async fn run(place: &Locations, verb: Secret) -> Result<(), Failure> {
-    let home = Home::of(place)?;
-    let config = source::load(place)?.config;
+pub(crate) async fn run(site: &Site, verb: Secret) -> Result<(), Failure> {
+    let home = site.home()?;
+    let config = &site.source()?.config;
     let vault = Vault::of_home(home.path());
     vault.choose_key(config.secrets_key.clone());
     match verb {
         Secret::Set { name } => {
             home.prepare()?;
-            set(&vault, &name, &uses(&home, &config)?).await
+            set(&vault, &name, &uses(home, config)?).await
         }
-        Secret::List { output } => list(&vault, output, uses(&home, &config)?),
-        Secret::Remove { name } => remove(&vault, &name, &uses(&home, &config)?),
+        Secret::List { output } => list(&vault, output, uses(home, config)?),
+        Secret::Remove { name } => remove(&vault, &name, &uses(home, config)?),
     }
 }
 

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::connect;
-use crate::cli::{Format, Locations};
+use crate::cli::Format;
 use crate::control::Control;
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output;
+use crate::site::Site;
 
 /// Agents on the screen; the rest are counted.
 const AGENTS_SHOWN: usize = 5;
@@ -34,12 +34,12 @@ struct RunningGate {
     agents: AgentList,
 }
 
-pub(crate) async fn run(place: &Locations, format: Format) -> Result<(), Failure> {
-    let home = Home::of(place)?;
+pub(crate) async fn run(site: &Site, format: Format) -> Result<(), Failure> {
+    let home = site.home()?;
     home.must_exist()?;
     let connected = connect::connected(home.path())?;
     let shown_home = home.path().display().to_string();
-    let gate = match Control::running(home).await? {
+    let gate = match Control::running(site).await? {
         Some(control) => Some(RunningGate {
             status: output::read(&control.get("/api/v1/status").await?)?,
             servers: output::read(&control.get("/api/v1/servers").await?)?,

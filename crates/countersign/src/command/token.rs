@@ -4,28 +4,29 @@ use admin::view::{NewToken, TokenEntry, TokenList};
 use gateway::plan::Reach;
 use serde_json::Value;
 
-use crate::cli::{Create, Format, Locations, SecretFormat, Token};
+use crate::cli::{Create, Format, SecretFormat, Token};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
 use crate::output::{self, or_dash, table};
+use crate::site::Site;
 
 const PATH: &str = "/api/v1/tokens";
 
-pub(crate) async fn run(place: &Locations, verb: Token) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Token) -> Result<(), Failure> {
     match verb {
         Token::Create(args) => {
             let make = async |control: &Control| control.send_json(PATH, &body(&args)).await;
-            let made = Control::with(place, Reach::Nothing, make).await?;
+            let made = Control::with(site, Reach::Nothing, make).await?;
             show(args.output, &made)
         }
         Token::List { output } => {
-            let answer = get(place, Reach::Nothing, PATH).await?;
+            let answer = get(site, Reach::Nothing, PATH).await?;
             output::answer(output, &answer, list).map(|_| ())
         }
         Token::Revoke { name } => {
             let path = format!("{PATH}/{}", encode(&name));
             let revoke = async |control: &Control| control.delete(&path).await;
-            Control::with(place, Reach::Nothing, revoke).await?;
+            Control::with(site, Reach::Nothing, revoke).await?;
             output::line(&format!("revoked token '{name}'"))
         }
     }

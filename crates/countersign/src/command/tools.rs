@@ -11,20 +11,21 @@ use domain::trust::ItemKind;
 use gateway::plan::Reach;
 
 use super::review::{self, ToolChange};
-use crate::cli::{Format, Locations, Tools};
+use crate::cli::{Format, Tools};
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
 use crate::output::{self, fields, table};
+use crate::site::Site;
 
 const PATH: &str = "/api/v1/tools";
 const TOOL: &str = ItemKind::Tool.as_str();
 
-pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Tools) -> Result<(), Failure> {
     match verb {
         Tools::List { server, status, output } => {
             let wanted = server.clone().map_or(Reach::All, Reach::Only);
             let path = with_query(PATH, &[("server", server.clone()), ("status", status.clone())]);
-            let answer = Control::with(place, wanted, async |control| {
+            let answer = Control::with(site, wanted, async |control| {
                 if let Some(name) = &server {
                     // A missing server is an error, not an empty list.
                     control.get(&format!("/api/v1/servers/{}", encode(name))).await?;
@@ -37,28 +38,26 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
         Tools::Search { query, limit, explain, output } => {
             let query = encode(&query.join(" "));
             let path = format!("{PATH}?q={query}&limit={limit}&explain={explain}");
-            let answer = get(place, Reach::All, &path).await?;
+            let answer = get(site, Reach::All, &path).await?;
             output::answer(output, &answer, if explain { explained } else { found }).map(|_| ())
         }
-        Tools::Show { name, diff, output } => show(place, &name, diff, output).await,
-        Tools::Approve { server: Some(server), yes, .. } => {
-            approve(place, &server, None, yes).await
-        }
-        Tools::Approve { names, server: None, yes, .. } => approve_named(place, &names, yes).await,
-        Tools::Enable { name } => switch(place, &name, "enable").await,
-        Tools::Disable { name } => switch(place, &name, "disable").await,
+        Tools::Show { name, diff, output } => show(site, &name, diff, output).await,
+        Tools::Approve { server: Some(server), yes, .. } => approve(site, &server, None, yes).await,
+        Tools::Approve { names, server: None, yes, .. } => approve_named(site, &names, yes).await,
+        Tools::Enable { name } => switch(site, &name, "enable").await,
+        Tools::Disable { name } => switch(site, &name, "disable").await,
     }
 }
 
-async fn show(place: &Locations, name: &str, diff: bool, output: Format) -> Result<(), Failure> {
+async fn show(site: &Site, name: &str, diff: bool, output: Format) -> Result<(), Failure> {
     let name = parse(name)?;
     let reach = Reach::Only(name.server.clone());
     if !diff {
-        let tool = get(place, reach, &path(&name)).await?;
+        let tool = get(site, reach, &path(&name)).await?;
         return output::answer(output, &tool, whole).map(|_| ());
     }
     let items = format!("/api/v1/servers/{}/items?pending=true", encode(&name.server));
-    let (tool, pending) = Control::with(place, reach, async |control| {
+    let (tool, pending) = Control::with(site, reach, async |control| {
         Ok((control.get(&path(&name)).await?, control.get(&items).await?))
     })
     .await?;
@@ -66,21 +65,21 @@ async fn show(place: &Locations, name: &str, diff: bool, output: Format) -> Resu
     output::print(output, &ToolChange::of(&tool, &pending), ToolChange::text)
 }
 
-async fn approve_named(place: &Locations, names: &[String], yes: bool) -> Result<(), Failure> {
+async fn approve_named(site: &Site, names: &[String], yes: bool) -> Result<(), Failure> {
     let mut by_server: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in names {
         let ToolName { server, tool } = parse(name)?;
         by_server.entry(server).or_default().push(tool);
     }
     for (server, tools) in by_server {
-        approve(place, &server, Some(tools), yes).await?;
+        approve(site, &server, Some(tools), yes).await?;
     }
     Ok(())
 }
 
 /// Shows and approves pending tools of a server, or everything of it that waits.
 async fn approve(
-    place: &Locations,
+    site: &Site,
     server: &str,
     tools: Option<Vec<String>>,
     yes: bool,
@@ -106,7 +105,7 @@ async fn approve(
         let items = review.items.iter().map(ItemChoice::from).collect();
         review::approve_items(control, server, items).await
     };
-    Control::with(place, Reach::Only(server.to_owned()), approve).await
+    Control::with(site, Reach::Only(server.to_owned()), approve).await
 }
 
 /// Lets the gate say why a tool that does not wait cannot be approved: no text was shown, so no
@@ -117,11 +116,11 @@ async fn refuse_other(control: &Control, server: &str, name: String) -> Result<(
     review::approve_items(control, server, vec![ItemChoice::Named(item)]).await
 }
 
-async fn switch(place: &Locations, name: &str, verb: &str) -> Result<(), Failure> {
+async fn switch(site: &Site, name: &str, verb: &str) -> Result<(), Failure> {
     let name = parse(name)?;
     let path = format!("{}/{verb}", path(&name));
     let switch = async |control: &Control| control.post(&path).await;
-    let tool = Control::with(place, Reach::Only(name.server.clone()), switch).await?;
+    let tool = Control::with(site, Reach::Only(name.server.clone()), switch).await?;
     let status = match output::read(&tool)? {
         SwitchedTool::Listed(tool) => tool.status,
         SwitchedTool::Unlisted { .. } => "not listed".to_owned(),

@@ -15,59 +15,60 @@ use gateway::plan::Reach;
 use serde_json::Value;
 
 use super::review;
-use crate::cli::{Add, Format, Locations, Upstream};
+use crate::cli::{Add, Format, Upstream};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
 use crate::output::{self, fields, plain, table};
+use crate::site::Site;
 
 const PATH: &str = "/api/v1/servers";
 
 /// The number of lines of a server's stderr that the gate keeps.
 const LINES_KEPT: u32 = mcp::limits::STDERR_LINES_MAX as u32;
 
-pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, verb: Upstream) -> Result<(), Failure> {
     match verb {
-        Upstream::List { output } => list_all(place, output).await,
+        Upstream::List { output } => list_all(site, output).await,
         Upstream::Get { name, output } => {
             let path = format!("{PATH}/{}", encode(&name));
-            let answer = get(place, Reach::Only(name), &path).await?;
+            let answer = get(site, Reach::Only(name), &path).await?;
             output::answer(output, &answer, show).map(|_| ())
         }
-        Upstream::Add(args) => add(place, args).await,
-        Upstream::Remove { name } => remove(place, name).await,
-        Upstream::Enable { name } => switch(place, name, "enable").await,
-        Upstream::Disable { name } => switch(place, name, "disable").await,
-        Upstream::Quarantine { name } => switch(place, name, "quarantine").await,
-        Upstream::Review { name, output } => review(place, name, output).await,
-        Upstream::Approve { name, inspect: true, output, .. } => inspect(place, name, output).await,
+        Upstream::Add(args) => add(site, args).await,
+        Upstream::Remove { name } => remove(site, name).await,
+        Upstream::Enable { name } => switch(site, name, "enable").await,
+        Upstream::Disable { name } => switch(site, name, "disable").await,
+        Upstream::Quarantine { name } => switch(site, name, "quarantine").await,
+        Upstream::Review { name, output } => review(site, name, output).await,
+        Upstream::Approve { name, inspect: true, output, .. } => inspect(site, name, output).await,
         Upstream::Approve { name, inspect: false, yes, output } => {
-            approve(place, name, yes, output).await
+            approve(site, name, yes, output).await
         }
-        Upstream::Login(args) => login::login(place, args).await,
-        Upstream::Logout { name, token } => login::logout(place, name, token).await,
-        Upstream::Restart { name } => restart(place, name).await,
+        Upstream::Login(args) => login::login(site, args).await,
+        Upstream::Logout { name, token } => login::logout(site, name, token).await,
+        Upstream::Restart { name } => restart(site, name).await,
         Upstream::Logs { name, lines, output } => {
             // A larger number gets all lines that are kept.
             let lines = lines.min(LINES_KEPT);
             let path = format!("{PATH}/{}/logs?limit={lines}", encode(&name));
-            let answer = get(place, Reach::Only(name), &path).await?;
+            let answer = get(site, Reach::Only(name), &path).await?;
             output::answer(output, &answer, logs).map(|_| ())
         }
     }
 }
 
 /// Lists the servers, after the notices of the ledger: lost decisions explain why servers wait.
-async fn list_all(place: &Locations, format: Format) -> Result<(), Failure> {
+async fn list_all(site: &Site, format: Format) -> Result<(), Failure> {
     let asking = async |control: &Control| {
         Ok((control.get("/api/v1/status").await?, control.get(PATH).await?))
     };
-    let (status, answer) = Control::with(place, Reach::All, asking).await?;
+    let (status, answer) = Control::with(site, Reach::All, asking).await?;
     let status: GateStatus = output::read(&status)?;
     status.ledger.notices.iter().for_each(|notice| output::note(notice));
     output::answer(format, &answer, list).map(|_| ())
 }
 
-async fn add(place: &Locations, args: Add) -> Result<(), Failure> {
+async fn add(site: &Site, args: Add) -> Result<(), Failure> {
     let name = args.name.clone();
     let words = args.command.iter().filter_map(|word| ConfigTemplate::parse(word).ok());
     if is_secret_in_args(&words.collect::<Vec<_>>()) {
@@ -75,7 +76,7 @@ async fn add(place: &Locations, args: Add) -> Result<(), Failure> {
     }
     let body = entry(args);
     let add = async |control: &Control| control.send_json(PATH, &body).await;
-    Control::with(place, Reach::Only(name.clone()), add).await?;
+    Control::with(site, Reach::Only(name.clone()), add).await?;
     output::note(&format!(
         "not started yet; run 'countersign upstream approve {name} --inspect' to see what it lists"
     ));
@@ -101,27 +102,22 @@ fn map(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
     pairs.into_iter().collect()
 }
 
-async fn remove(place: &Locations, name: String) -> Result<(), Failure> {
+async fn remove(site: &Site, name: String) -> Result<(), Failure> {
     let path = format!("{PATH}/{}", encode(&name));
     let remove = async |control: &Control| control.delete(&path).await;
-    Control::with(place, Reach::Only(name.clone()), remove).await?;
+    Control::with(site, Reach::Only(name.clone()), remove).await?;
     output::line(&format!("removed server '{name}'"))
 }
 
-async fn switch(place: &Locations, name: String, verb: &str) -> Result<(), Failure> {
+async fn switch(site: &Site, name: String, verb: &str) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/{verb}", encode(&name));
     let switch = async |control: &Control| control.post(&path).await;
-    let server = Control::with(place, Reach::Only(name.clone()), switch).await?;
+    let server = Control::with(site, Reach::Only(name.clone()), switch).await?;
     let server: ServerEntry = output::read(&server)?;
     output::line(&format!("{verb}d server '{name}': {}", server.state))
 }
 
-async fn approve(
-    place: &Locations,
-    name: String,
-    yes: bool,
-    output: Format,
-) -> Result<(), Failure> {
+async fn approve(site: &Site, name: String, yes: bool, output: Format) -> Result<(), Failure> {
     let approve = async |control: &Control| {
         let review = review::read(control, &name).await?;
         if review.quarantined && !yes {
@@ -135,7 +131,7 @@ async fn approve(
         let items = review.items.iter().map(ItemChoice::from).collect();
         approve_as_read(control, &review, items).await
     };
-    let answer = Control::with(place, Reach::Only(name.clone()), approve).await?;
+    let answer = Control::with(site, Reach::Only(name.clone()), approve).await?;
     let told = |server: &ServerEntry| {
         let approved = server.approved.as_deref().unwrap_or_default();
         format!("approved server '{name}'\n{}", review::approved(&name, approved))
@@ -155,10 +151,10 @@ async fn approve_as_read(
 }
 
 /// Walks through the pending items of a server, and at last the server itself.
-async fn review(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
+async fn review(site: &Site, name: String, output: Format) -> Result<(), Failure> {
     if output != Format::Table {
         let path = format!("{PATH}/{}/review", encode(&name));
-        let answer = get(place, Reach::Only(name), &path).await?;
+        let answer = get(site, Reach::Only(name), &path).await?;
         return output::print(output, &answer, |_| String::new());
     }
     let walk = async |control: &Control| {
@@ -186,7 +182,7 @@ async fn review(place: &Locations, name: String, output: Format) -> Result<(), F
         approve_as_read(control, &review, Vec::new()).await?;
         output::line(&format!("approved server '{name}'"))
     };
-    Control::with(place, Reach::Only(name.clone()), walk).await
+    Control::with(site, Reach::Only(name.clone()), walk).await
 }
 
 /// The answer of a reviewer.
@@ -210,11 +206,11 @@ async fn choose(question: &str) -> Result<Answer, Failure> {
     }
 }
 
-async fn inspect(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
+async fn inspect(site: &Site, name: String, output: Format) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/approve", encode(&name));
     let body = ServerApproval { inspect: Some(true), ..ServerApproval::default() };
     let inspect = async |control: &Control| control.send_json(&path, &body).await;
-    let answer = Control::with(place, Reach::Only(name), inspect).await?;
+    let answer = Control::with(site, Reach::Only(name), inspect).await?;
     output::answer(output, &answer, inspected)?;
     match output::read::<ServerEntry>(&answer)?.error {
         Some(reason) => {
@@ -224,7 +220,7 @@ async fn inspect(place: &Locations, name: String, output: Format) -> Result<(), 
     }
 }
 
-async fn restart(place: &Locations, name: String) -> Result<(), Failure> {
+async fn restart(site: &Site, name: String) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/restart", encode(&name));
     let restart = async |control: &Control| {
         if control.is_running() {
@@ -233,7 +229,7 @@ async fn restart(place: &Locations, name: String) -> Result<(), Failure> {
             Err(Failure::input("no 'serve' is running in this home: there is nothing to restart"))
         }
     };
-    Control::with(place, Reach::Only(name.clone()), restart).await?;
+    Control::with(site, Reach::Only(name.clone()), restart).await?;
     output::line(&format!("restarting '{name}'"))
 }
 

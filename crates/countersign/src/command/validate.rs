@@ -1,18 +1,18 @@
 //! `countersign validate`: reports every fault of a workflow at once, without running any of it.
 
-use crate::cli::{Locations, Validate, ValidateFormat};
+use crate::cli::{Validate, ValidateFormat};
 use crate::command::run::{cancelled, checked, text_of};
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::output;
 use crate::plugins::Plugins;
+use crate::site::Site;
 use crate::stop_signal::StopSignal;
-use crate::{output, source};
 
-pub(crate) async fn run(place: &Locations, args: &Validate) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, args: &Validate) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
-    let source = source::load(place)?;
+    let source = site.source()?;
     let text = text_of(&args.file)?;
-    let home = Home::of(place)?;
+    let home = site.home()?;
     let plugins = Plugins::find(home.path(), &source.config);
     // This queries the agents' programs and the plugins, which may take a while.
     let read = tokio::select! {

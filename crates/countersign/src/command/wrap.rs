@@ -16,16 +16,15 @@ use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
 use mcp::child::enter;
 use mcp::limits::CHILD_GRACE;
-use store::Store;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{Locations, Wrap};
+use crate::cli::Wrap;
 use crate::exit::Failure;
 use crate::folders;
-use crate::home::Home;
 use crate::logging;
-use crate::source::{self, Folder, Source};
+use crate::site::Site;
+use crate::source::{Folder, Source};
 use crate::stop_signal::StopSignal;
 use crate::telemetry::Telemetry;
 
@@ -36,16 +35,15 @@ const SIGNALLED: i32 = 128;
 /// the rest.
 const EXIT_WAIT: Duration = CHILD_GRACE.saturating_mul(3);
 
-pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
+pub(crate) async fn run(site: &Site, args: Wrap) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
-    let own = source::own(place)?;
-    let is_own = own.config.server(&args.name).is_some();
-    let source = own.with_folder(place);
+    let is_own = site.own()?.config.server(&args.name).is_some();
+    let source = site.source()?;
     source.log_notes();
-    let home = Home::of(place)?;
+    let home = site.home()?;
     home.prepare()?;
-    let rules = rules(&source, &args.name, is_own)?;
-    let store = Store::open(home.path(), &source.config.ledger).map_err(Failure::store)?;
+    let rules = rules(source, &args.name, is_own)?;
+    let store = site.store()?;
     let telemetry = Telemetry::start(&source.config.telemetry);
     let gateway =
         Gateway::with_tracer(GateSettings::from(&source.config), store, telemetry.tracer());

@@ -4,31 +4,27 @@ use admin::view::ActivityEvent;
 use serde_json::Value;
 
 use super::record::{COLUMNS, RecordStyle, row};
-use crate::cli::{Locations, Watch, WatchFormat};
+use crate::cli::{Watch, WatchFormat};
 use crate::command::following::{self, EventPrinter, columns};
 use crate::control::Control;
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::json::compact;
 use crate::output;
+use crate::site::Site;
 use crate::stop_signal::StopSignal;
 
 const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];
 
-pub(super) async fn run(
-    place: &Locations,
-    args: Watch,
-    looks: &RecordStyle,
-) -> Result<(), Failure> {
+pub(super) async fn run(site: &Site, args: Watch, looks: &RecordStyle) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let watching = async {
-        let Some(gate) = Control::running(Home::of(place)?).await? else {
+        let Some(gate) = Control::running(site).await? else {
             return Err(Failure::system(
                 "no 'serve' is running in this home: start one with 'countersign serve', or use \
                  'countersign activity list'",
             ));
         };
-        following::follow(place, gate, &Screen { args, looks }).await
+        following::follow(site, gate, &Screen { args, looks }).await
     };
     tokio::select! {
         result = watching => result,

@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::change::{FileChange, Journal, MadeChange};
 use super::client::ENTRY;
 use super::edit;
-use crate::cli::{Client, Locations};
+use crate::cli::Client;
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output;
+use crate::site::Site;
 
 const PATH: &str = "/api/v1/tokens";
 
@@ -31,7 +32,7 @@ pub(super) struct IssuedToken {
 }
 
 /// Issues a token named after the client, which may use everything that an agent may.
-pub(super) async fn issue(place: &Locations, client: Client) -> Result<IssuedToken, Failure> {
+pub(super) async fn issue(site: &Site, client: Client) -> Result<IssuedToken, Failure> {
     let make = async |control: &Control| {
         let is_taken = |token: &TokenEntry| token.state != REVOKED;
         let taken = list(control).await?.into_iter().filter(is_taken);
@@ -52,18 +53,19 @@ pub(super) async fn issue(place: &Locations, client: Client) -> Result<IssuedTok
         let made: TokenEntry = output::read(&control.send_json(PATH, &wanted).await?)?;
         Ok(IssuedToken { name, secret: made.token.unwrap_or_default() })
     };
-    Control::with(place, Reach::Nothing, make).await
+    Control::with(&site.afresh(), Reach::Nothing, make).await
 }
 
-pub(super) async fn revoke(place: &Locations, name: &str) -> Result<(), Failure> {
+pub(super) async fn revoke(site: &Site, name: &str) -> Result<(), Failure> {
     let path = format!("{PATH}/{}", encode(name));
-    Control::with(place, Reach::Nothing, async |control| control.delete(&path).await).await?;
+    Control::with(&site.afresh(), Reach::Nothing, async |control| control.delete(&path).await)
+        .await?;
     Ok(())
 }
 
 /// Returns the token in a client's file, if it was issued for it and is still accepted.
 pub(super) async fn present(
-    place: &Locations,
+    site: &Site,
     journal: &Journal,
     change: &FileChange,
 ) -> Result<Option<String>, Failure> {
@@ -79,7 +81,8 @@ pub(super) async fn present(
             continue;
         }
         let tokens =
-            Control::with(place, Reach::Nothing, async |control| list(control).await).await?;
+            Control::with(&site.afresh(), Reach::Nothing, async |control| list(control).await)
+                .await?;
         let is_valid = |known: &TokenEntry| known.name == *name && known.state == VALID;
         return Ok(token.filter(|_| tokens.iter().any(is_valid)));
     }

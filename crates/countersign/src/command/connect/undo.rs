@@ -8,10 +8,11 @@ use super::client::ENTRY;
 use super::preview::Preview;
 use super::settings_file::{Access, SettingsFile};
 use super::{ConnectedClient, gate_config, token};
-use crate::cli::{Client, Connect, Locations};
+use crate::cli::{Client, Connect};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;
+use crate::site::Site;
 
 /// A change that is to be taken back.
 struct Reverting<'a> {
@@ -26,7 +27,7 @@ struct Reverting<'a> {
 
 /// Takes back the units of the named client, or all of them, newest first.
 pub(super) async fn run(
-    place: &Locations,
+    site: &Site,
     home: &Home,
     args: &Connect,
 ) -> Result<Vec<ConnectedClient>, Failure> {
@@ -57,7 +58,7 @@ pub(super) async fn run(
             for change in &changes {
                 gate_config::forget(home, &change.kept.secrets)?;
                 if let Some(token) = &change.kept.token {
-                    revoke(place, token).await;
+                    revoke(site, token).await;
                 }
             }
             "undone"
@@ -179,8 +180,8 @@ pub(super) fn take_back(home: &Home, journal: &mut Journal, unit: u64) {
 }
 
 /// Revokes a token that no client uses any more.
-pub(super) async fn revoke(place: &Locations, name: &str) {
-    if let Err(failure) = token::revoke(place, name).await {
+pub(super) async fn revoke(site: &Site, name: &str) {
+    if let Err(failure) = token::revoke(site, name).await {
         output::note(&format!(
             "the token '{name}' is still valid: run 'countersign token revoke {name}' ({})",
             failure.message()

@@ -4,17 +4,18 @@ use admin::view::ContentionEvent;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::cli::{Contention, Format, Locations};
+use crate::cli::{Contention, Format};
 use crate::command::following::{self, EventPrinter, columns};
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::json::compact;
 use crate::output::{self, local_time, milliseconds, note};
+use crate::site::Site;
 use crate::stop_signal::StopSignal;
 
 const WIDTHS: [usize; 6] = [8, 28, 24, 24, 8, 0];
 
-pub(super) async fn run(place: &Locations, args: &Contention) -> Result<(), Failure> {
+pub(super) async fn run(site: &Site, args: &Contention) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let screen = Screen {
         system: args.search.system.clone(),
@@ -22,11 +23,11 @@ pub(super) async fn run(place: &Locations, args: &Contention) -> Result<(), Fail
         is_json: args.output != Format::Table,
     };
     let watching = async {
-        let control = Control::to_read(place, args.search.ledger.db.as_deref()).await?;
+        let control = Control::to_read(site, args.search.ledger.db.as_deref()).await?;
         if !control.is_running() {
             note("no 'serve' is running: reading the ledger every second");
         }
-        following::follow(place, control, &screen).await
+        following::follow(site, control, &screen).await
     };
     tokio::select! {
         result = watching => result,

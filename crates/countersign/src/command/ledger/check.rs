@@ -12,12 +12,13 @@ use serde::Serialize;
 use store::read::{AuditSource, LedgerPlace, Reader, SIGNING_TIME_MAX};
 use store::survey::{self, FileState, JournalState, Survey};
 
-use crate::cli::{Format, Locations};
+use crate::cli::Format;
 use crate::command::keys;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::progress::Progress;
 use crate::output::{self, fields};
+use crate::site::Site;
 
 /// The result of a check.
 #[derive(Serialize)]
@@ -59,13 +60,13 @@ struct ChainsReport {
     receipts: u64,
 }
 
-pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure> {
-    let home = Home::of(place)?;
+pub(super) async fn run(site: &Site, format: Format) -> Result<(), Failure> {
+    let home = site.home()?.clone();
     if !home.path().is_dir() {
         let words = format!("the home '{}' does not exist", home.path().display());
         return Err(Failure::not_checked(words));
     }
-    let anchor = super::anchor(place);
+    let anchor = super::anchor(site);
     let checking = task::spawn_blocking(move || check(&home, anchor.as_ref()));
     let report = checking
         .await

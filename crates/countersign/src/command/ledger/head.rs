@@ -4,16 +4,17 @@
 use admin::view::LedgerHead;
 use store::read::Reader;
 
-use crate::cli::{Format, Locations};
+use crate::cli::Format;
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;
+use crate::site::Site;
 
-pub(super) async fn run(place: &Locations, format: Format) -> Result<(), Failure> {
-    let head = match Control::running(Home::of(place)?).await? {
+pub(super) async fn run(site: &Site, format: Format) -> Result<(), Failure> {
+    let head = match Control::running(site).await? {
         Some(control) => output::read(&control.post("/api/v1/checkpoints").await?)?,
-        None => newest(&Home::of(place)?)?,
+        None => newest(site.home()?)?,
     };
     output::print(format, &head, |head: &LedgerHead| head.line.clone())
 }

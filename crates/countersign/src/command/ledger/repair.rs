@@ -4,19 +4,18 @@
 use mcp::task;
 use store::survey::{self, Survey};
 
-use crate::cli::Locations;
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output::{self, note};
+use crate::site::Site;
 
-pub(super) async fn run(place: &Locations, yes: bool) -> Result<(), Failure> {
-    let home = Home::of(place)?;
+pub(super) async fn run(site: &Site, yes: bool) -> Result<(), Failure> {
+    let home = site.home()?;
     if !home.path().is_dir() {
         return Err(Failure::input(format!("the home '{}' does not exist", home.path().display())));
     }
     // Held until the end, so that no gate starts meanwhile.
     let _serving = home.lock()?;
-    let anchor = super::anchor(place);
+    let anchor = super::anchor(site);
     let (path, against) = (home.path().to_owned(), anchor.clone());
     let survey = move || (Survey::of(&path, against.as_ref()), survey::living(&path));
     let (survey, living) = off_thread(survey).await?;

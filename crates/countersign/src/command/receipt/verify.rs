@@ -19,7 +19,7 @@ use store::read::{AuditSource, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_M
 
 use super::KEYS_ENDING;
 use super::overview::{Chains, Overview, OverviewFacts};
-use crate::cli::{Locations, Verify};
+use crate::cli::Verify;
 use crate::command::export::with_ending;
 use crate::command::{keys, ledger};
 use crate::control::Control;
@@ -27,13 +27,14 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::progress::Progress;
 use crate::output::{self, note, table};
+use crate::site::Site;
 
 /// The maximum size of one line of an export: ten times the size limit of a receipt.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> {
+pub(super) async fn run(site: &Site, args: Verify) -> Result<(), Failure> {
     let (format, is_verbose) = (args.output, args.verbose);
     let Verified { outcome, overview, known } = match (&args.file, &args.db) {
         (Some(file), _) => {
@@ -42,10 +43,10 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
         }
         (None, Some(db)) => {
             let db = db.clone();
-            let home = Home::of(place).map_err(unchecked)?;
+            let home = site.home().map_err(unchecked)?.clone();
             off_thread(move || of_ledger(&args, &home, &db, (LedgerPlace::Copy, None))).await?
         }
-        (None, None) => of_home(place, args).await?,
+        (None, None) => of_home(site, args).await?,
     };
     let broken = broken(&outcome.reports);
     let report =
@@ -77,8 +78,8 @@ struct Verified {
 
 /// Verifies the home's own ledger, which may be written meanwhile. Nothing is written here: what a
 /// dead process left in its journal stays there until a gate starts.
-async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
-    let home = Home::of(place).map_err(unchecked)?;
+async fn of_home(site: &Site, args: Verify) -> Result<Verified, Failure> {
+    let home = site.home().map_err(unchecked)?;
     let file = home.path().join(store::FILE);
     if !file.exists() {
         let words = format!(
@@ -87,16 +88,16 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
         );
         return Err(Failure::not_checked(words));
     }
-    let (args, anchor) = (std::sync::Arc::new(args), ledger::anchor(place));
+    let (args, anchor) = (std::sync::Arc::new(args), ledger::anchor(site));
     let mut patience = Some(SIGNING_TIME_MAX);
     loop {
-        if let Err(failure) = settle(place).await {
+        if let Err(failure) = settle(site).await {
             tracing::warn!(
                 "verifying the ledger without waiting for pending writes: {}",
                 failure.message()
             );
         }
-        let (home, args, file) = (Home::of(place)?, args.clone(), file.clone());
+        let (home, args, file) = (home.clone(), args.clone(), file.clone());
         let folder = home.path().to_owned();
         let verifying = {
             let (folder, anchor) = (folder.clone(), anchor.clone());
@@ -116,8 +117,8 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Verified, Failure> {
 }
 
 /// Waits until a running gate has filed what it has recorded so far.
-async fn settle(place: &Locations) -> Result<(), Failure> {
-    match Control::running(Home::of(place)?).await? {
+async fn settle(site: &Site) -> Result<(), Failure> {
+    match Control::running(site).await? {
         Some(control) => control.get("/api/v1/chains").await.map(drop),
         None => Ok(()),
     }

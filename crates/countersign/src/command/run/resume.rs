@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use domain::Code;
-use domain::config::Config;
 use mcp::task;
 use receipt::Hash;
 use serde_json::Value;
@@ -14,7 +13,7 @@ use store::{Store, StoreError};
 use workflow::{PastStatus, PastStep, Resumption, Status, StepOutcome, Workflow};
 
 use crate::exit::Failure;
-use crate::home::Home;
+use crate::site::Site;
 
 /// The number of ids that are listed when a prefix matches several.
 const NEAR_MAX: usize = 5;
@@ -32,13 +31,9 @@ pub(super) struct EarlierRun {
 
 impl EarlierRun {
     /// Reads a run by its id or an unambiguous prefix of it.
-    pub(super) async fn read(
-        home: &Home,
-        config: &Config,
-        id: &str,
-    ) -> Result<EarlierRun, Failure> {
-        home.must_exist()?;
-        let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+    pub(super) async fn read(site: &Site, id: &str) -> Result<EarlierRun, Failure> {
+        site.home()?.must_exist()?;
+        let store = site.store()?;
         let (reading, asked) = (store.clone(), id.to_ascii_lowercase());
         let found = task::spawn_blocking(move || find(&reading, &asked)).await;
         let _ = store.close().await;

@@ -9,20 +9,21 @@ use http_body_util::BodyExt;
 
 use super::PATH;
 use super::story::{Item, items};
-use crate::cli::{LinesFormat, Locations};
+use crate::cli::LinesFormat;
 use crate::command::run::{
     Colour, EndedStep, Moment, RunFinish, RunStart, SeenCall, StepStart, Tree, json_line,
 };
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output;
+use crate::site::Site;
 use crate::stop_signal::StopSignal;
 
 /// The least time between two looks at the run.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(
-    place: &Locations,
+    site: &Site,
     id: Option<String>,
     format: LinesFormat,
 ) -> Result<(), Failure> {
@@ -33,7 +34,7 @@ pub(super) async fn run(
         loop {
             let look =
                 async |control: &Control| follow(control, &mut id, &mut watched, format).await;
-            if Control::with(place, Reach::Nothing, look).await? {
+            if Control::with(site, Reach::Nothing, look).await? {
                 return Ok(());
             }
             // This gate has stopped; the run itself may continue.

@@ -4,21 +4,22 @@ use std::path::Path;
 
 use admin::view::{AgentLosses, BasisCount, CoverageList};
 
-use crate::cli::{Format, Locations};
+use crate::cli::Format;
 use crate::control::{read, with_query};
 use crate::exit::Failure;
 use crate::output::{self, or_dash, plain, table};
+use crate::site::Site;
 
 /// The words for records that do not say how a target was found, or why there is none.
 const UNSAID: &str = "not recorded";
 
 pub(super) async fn run(
-    place: &Locations,
+    site: &Site,
     db: Option<&Path>,
     values: &[(&str, Option<String>)],
     (is_verbose, format): (bool, Format),
 ) -> Result<(), Failure> {
-    let answer = read(place, db, &with_query("/api/v1/targets/coverage", values)).await?;
+    let answer = read(site, db, &with_query("/api/v1/targets/coverage", values)).await?;
     output::answer(format, &answer, |list| rows(list, is_verbose)).map(|_| ())
 }
 

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::super::{call, tools};
-use crate::cli::{Format, Locations};
+use crate::cli::Format;
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output::{self, fields, table};
+use crate::site::Site;
 
 /// The request, with the arguments as they were given.
 #[derive(Serialize)]
@@ -18,7 +19,7 @@ struct TriedText {
 }
 
 pub(super) async fn run(
-    place: &Locations,
+    site: &Site,
     tool: &str,
     arguments: &str,
     output: Format,
@@ -28,7 +29,7 @@ pub(super) async fn run(
         .map_err(|error| Failure::input(format!("the arguments are not valid JSON: {error}")))?;
     let body = TriedText { arguments };
     let path = format!("/api/v1/tools/{}/{}/targets", encode(&name.server), encode(&name.tool));
-    let answer = Control::with(place, Reach::Only(name.server), async |control| {
+    let answer = Control::with(site, Reach::Only(name.server), async |control| {
         control.send_json(&path, &body).await
     });
     output::answer(output, &answer.await?, shown).map(|_| ())

@@ -22,11 +22,11 @@ use workflow::EXIT_CANCELLED;
 
 use super::PATH;
 use super::signpost::Signpost;
-use crate::cli::{Locations, Login};
+use crate::cli::Login;
 use crate::control::{Control, encode};
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output::{self, note, plain};
+use crate::site::Site;
 use crate::stop_signal::StopSignal;
 
 /// The pause between two checks whether somebody has entered the code.
@@ -42,9 +42,9 @@ struct Brought {
     reply: Option<oneshot::Sender<Response>>,
 }
 
-pub(super) async fn login(place: &Locations, args: Login) -> Result<(), Failure> {
+pub(super) async fn login(site: &Site, args: Login) -> Result<(), Failure> {
     let name = args.name.clone();
-    let home = Home::of(place)?;
+    let home = site.home()?;
     let work = async |control: &Control| {
         if args.device {
             with_code(control, &args).await
@@ -52,7 +52,7 @@ pub(super) async fn login(place: &Locations, args: Login) -> Result<(), Failure>
             in_browser(control, &args, home.path()).await
         }
     };
-    let server = Control::with(place, Reach::Only(name.clone()), work).await?;
+    let server = Control::with(site, Reach::Only(name.clone()), work).await?;
     let holder = holder(args.token.as_deref());
     output::line(&format!("signed in to '{name}'{holder}: {}", server.state))?;
     match server.error {
@@ -62,7 +62,7 @@ pub(super) async fn login(place: &Locations, args: Login) -> Result<(), Failure>
 }
 
 pub(super) async fn logout(
-    place: &Locations,
+    site: &Site,
     name: String,
     token: Option<String>,
 ) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ pub(super) async fn logout(
     let holder = holder(token.as_deref());
     let request = LogoutRequest { token };
     let leave = async |control: &Control| control.send_json(&path, &request).await;
-    let server = Control::with(place, Reach::Only(name.clone()), leave).await?;
+    let server = Control::with(site, Reach::Only(name.clone()), leave).await?;
     let server: ServerEntry = output::read(&server)?;
     output::line(&format!("signed out of '{name}'{holder}: {}", server.state))
 }
