@@ -20,27 +20,27 @@ const LONG_BYTES_MIN: usize = 16;
 
 /// The source of the secrets of servers.
 #[derive(Clone)]
-pub(crate) struct SecretSupply {
+pub struct SecretSupply {
     vault: Vault,
     /// The values that were handed out, which records and logs must not have.
     known: KnownSecrets,
 }
 
 impl SecretSupply {
-    pub(crate) fn vault(&self) -> &Vault {
+    pub fn vault(&self) -> &Vault {
         &self.vault
     }
 
-    pub(crate) fn known(&self) -> &KnownSecrets {
+    pub fn known(&self) -> &KnownSecrets {
         &self.known
     }
 
-    pub(crate) fn new(vault: &Vault, known: &KnownSecrets) -> SecretSupply {
+    pub fn new(vault: &Vault, known: &KnownSecrets) -> SecretSupply {
         SecretSupply { vault: vault.clone(), known: known.clone() }
     }
 
     /// Adds a value that a server gets under a name that names a secret, as a variable or a header.
-    pub(crate) fn hide(&self, name: &str, value: &str) {
+    pub fn hide(&self, name: &str, value: &str) {
         let scheme = value.split_once(' ').filter(|(scheme, _)| SCHEMES.contains(scheme));
         let credential = scheme.map_or(value, |(_, credential)| credential);
         let is_word = credential.len() < LONG_BYTES_MIN
@@ -51,7 +51,7 @@ impl SecretSupply {
     }
 
     /// Removes what was handed out from the words of a failure.
-    pub(crate) fn redacted(&self, failure: UpstreamFailure) -> UpstreamFailure {
+    pub fn redacted(&self, failure: UpstreamFailure) -> UpstreamFailure {
         let redacted = |text: String| self.known.redact(&text).unwrap_or(text);
         UpstreamFailure { reason: redacted(failure.reason), said: failure.said.map(redacted) }
     }
@@ -59,7 +59,7 @@ impl SecretSupply {
 
 /// Works with the vault on a separate thread: a keychain may take seconds, and the blocking threads
 /// are few.
-pub(crate) async fn on_own_thread<T: Send + 'static>(
+pub async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let (done, result) = oneshot::channel();
@@ -77,12 +77,12 @@ fn start_thread(work: Box<dyn FnOnce() + Send>) -> Result<(), String> {
 
 /// The secrets that one server may use.
 #[derive(Debug, Default)]
-pub(crate) struct SecretValues(BTreeMap<String, Secret>);
+pub struct SecretValues(BTreeMap<String, Secret>);
 
 impl SecretValues {
     /// Reads secrets by their names; those that are not set are missing. Without
     /// any, neither the vault nor the keychain is opened.
-    pub(crate) async fn of(supply: &SecretSupply, needed: BTreeSet<&str>) -> Result<Self, String> {
+    pub async fn of(supply: &SecretSupply, needed: BTreeSet<&str>) -> Result<Self, String> {
         let names: Vec<String> = needed.into_iter().map(str::to_owned).collect();
         if names.is_empty() {
             return Ok(SecretValues::default());
@@ -104,7 +104,7 @@ impl SecretValues {
     }
 
     /// Returns a value for each of these secrets that is set, without reading it. Blocks.
-    pub(crate) fn assumed(vault: &Vault, wanted: BTreeSet<&str>) -> Result<Self, String> {
+    pub fn assumed(vault: &Vault, wanted: BTreeSet<&str>) -> Result<Self, String> {
         if wanted.is_empty() {
             return Ok(SecretValues::default());
         }
@@ -114,7 +114,7 @@ impl SecretValues {
     }
 
     /// Returns a text with its variables, from this process's environment, and its secrets.
-    pub(crate) fn expand(&self, template: &ConfigTemplate) -> Result<String, MissingValue> {
+    pub fn expand(&self, template: &ConfigTemplate) -> Result<String, MissingValue> {
         let secret = |name: &str| self.0.get(name).map(|secret| secret.expose().to_owned());
         template.expand(&|name| std::env::var(name).ok(), &secret)
     }

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use axum::http::HeaderValue;
 use domain::config::{OAuth, OAuthGrant, TokenAuth};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use http::HeaderValue;
 use jiff::Timestamp;
 use mcp::authorization::{
     AuthorizationError, ClientAuth, ClientChoice, ClientIdentity, ProtectedServer, SecretText,
@@ -24,18 +24,16 @@ use mcp::http::credentials::{Credentials, TokenRefusal};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub(crate) use grant::Grant;
-pub(crate) use holder::GrantHolder;
-pub(crate) use login::{DeviceLogin, StartedLogin};
-pub use sign_ins::TokenLogin;
-pub(crate) use sign_ins::{SignIns, forget_grants, login_granted, login_needed, no_token};
+pub use holder::GrantHolder;
+pub use login::{DeviceLogin, StartedLogin};
+pub use sign_ins::{SignIns, TokenLogin, forget_grants, login_granted, login_needed, no_token};
 
 use crate::limits;
 use crate::secrets::{SecretSupply, SecretValues};
-use grant::{GrantClient, GrantPlace, GrantTokens};
+use grant::{Grant, GrantClient, GrantPlace, GrantTokens};
 
 /// One grant of a server: everybody's, or that of one agent token.
-pub(crate) struct SignIn {
+pub struct SignIn {
     server: Arc<SignInServer>,
     holder: GrantHolder,
     place: GrantPlace,
@@ -78,7 +76,7 @@ struct HeldGrant {
 
 /// The reason that a person must sign in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LoginNeed {
+pub enum LoginNeed {
     /// The server accepts no token that the gate has.
     Token,
     /// A request needs scopes that the token does not have.
@@ -99,12 +97,12 @@ impl SignIn {
         })
     }
 
-    pub(crate) fn holder(&self) -> &GrantHolder {
+    pub fn holder(&self) -> &GrantHolder {
         &self.holder
     }
 
     /// Prepares for a connection to the server at this address.
-    pub(crate) fn prepare(&self, url: &str, secrets: &SecretValues) -> Result<(), String> {
+    pub fn prepare(&self, url: &str, secrets: &SecretValues) -> Result<(), String> {
         let secret = |template: &Option<_>| {
             let value = template.as_ref().map(|template| secrets.expand(template)).transpose();
             value.map_err(|error| error.to_string()).map(|value| value.map(SecretText::new))
@@ -135,12 +133,12 @@ impl SignIn {
     }
 
     /// Returns why a person must sign in, if that is so.
-    pub(crate) fn need(&self) -> Option<LoginNeed> {
+    pub fn need(&self) -> Option<LoginNeed> {
         self.held().need
     }
 
     /// Waits until a connection that is up needs a sign-in.
-    pub(crate) async fn needed(&self) {
+    pub async fn needed(&self) {
         loop {
             self.needed.notified().await;
             if self.need() == Some(LoginNeed::Token) {
@@ -150,7 +148,7 @@ impl SignIn {
     }
 
     /// Waits until somebody has signed in, in whichever process.
-    pub(crate) async fn granted(&self) {
+    pub async fn granted(&self) {
         loop {
             tokio::time::sleep(limits::LOGIN_LOOK_EVERY).await;
             let stored_at = self.place.stored_at().await;
@@ -163,7 +161,7 @@ impl SignIn {
     }
 
     /// Returns the words for callers about a need.
-    pub(crate) fn words(&self, need: LoginNeed) -> String {
+    pub fn words(&self, need: LoginNeed) -> String {
         let what = match need {
             LoginNeed::Token => "it needs a sign-in",
             LoginNeed::Scope => "it needs a sign-in with more rights",
@@ -535,7 +533,7 @@ impl Credentials for SignIn {
 }
 
 /// The lifetime of a sign-in that somebody began.
-pub(crate) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
+pub const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
 
 #[cfg(test)]
 mod tests {

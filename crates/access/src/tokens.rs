@@ -15,7 +15,6 @@ use store::state::TokenRecord;
 use tokio::sync::watch;
 
 use crate::limits::TOKEN_BYTES;
-use crate::settings::GateSettings;
 
 /// All known tokens: those made at the first start, and those issued since.
 #[derive(Default)]
@@ -23,6 +22,14 @@ pub struct Tokens {
     first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
     made: ArcSwap<TokenIndex>,
     changed: watch::Sender<()>,
+}
+
+/// The part of the config that decides on tokens.
+#[derive(Clone, Copy)]
+pub struct TokenRules<'a> {
+    pub profiles: &'a HashMap<String, Arc<Profile>>,
+    /// The default token is valid.
+    pub agent_token: bool,
 }
 
 #[derive(Default)]
@@ -67,13 +74,13 @@ impl Tokens {
     }
 
     /// Replaces all issued tokens. A token whose scope cannot be parsed grants nothing.
-    pub(crate) fn set(&self, records: &[TokenRecord], settings: &GateSettings) {
-        let profiles = &settings.profiles;
+    pub fn set(&self, records: &[TokenRecord], rules: TokenRules<'_>) {
+        let TokenRules { profiles, agent_token } = rules;
         let mut made = TokenIndex::default();
         // Listed with the issued ones, since it can end like them.
         for (hash, caller) in self.first().iter().filter(|(_, c)| c.role == Role::Agent) {
             let token = Token { hash: *hash, caller: caller.clone(), expires_at: None };
-            let token = settings.agent_token.then(|| Arc::new(token));
+            let token = agent_token.then(|| Arc::new(token));
             if let Some(token) = &token {
                 made.by_hash.insert(*hash, token.clone());
             }
@@ -95,7 +102,7 @@ impl Tokens {
     }
 
     /// Reports whether a token of the first start has this name, which no new token may take.
-    pub(crate) fn is_reserved(&self, name: &str) -> bool {
+    pub fn is_reserved(&self, name: &str) -> bool {
         self.first().iter().any(|(_, caller)| &*caller.token == name)
     }
 
@@ -110,15 +117,15 @@ impl Tokens {
     }
 
     /// Returns the caller behind an `Authorization: Bearer …` header.
-    pub fn bearer(&self, headers: &axum::http::HeaderMap) -> Option<Arc<Caller>> {
-        let header = headers.get(axum::http::header::AUTHORIZATION)?.to_str().ok()?;
+    pub fn bearer(&self, headers: &http::HeaderMap) -> Option<Arc<Caller>> {
+        let header = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = header.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| self.caller(token.trim()))?
     }
 
     /// Returns the caller's current permissions, which may be narrower than when its session began;
     /// `None` if the token is no longer valid, even if another has its name.
-    pub(crate) fn now(&self, caller: &Arc<Caller>) -> Option<Arc<Caller>> {
+    pub fn now(&self, caller: &Arc<Caller>) -> Option<Arc<Caller>> {
         match self.made.load().by_name.get(&*caller.token) {
             Some(token) => {
                 let is_same = |now: &Arc<Caller>| {
@@ -131,12 +138,12 @@ impl Tokens {
     }
 
     /// Returns the holder of the agent token of this name, if it is valid.
-    pub(crate) fn named(&self, name: &str) -> Option<Arc<Caller>> {
+    pub fn named(&self, name: &str) -> Option<Arc<Caller>> {
         self.made.load().by_name.get(name)?.as_ref()?.valid()
     }
 
     /// Returns the holders of all valid agent tokens, in the order of their names.
-    pub(crate) fn agents(&self) -> Vec<Arc<Caller>> {
+    pub fn agents(&self) -> Vec<Arc<Caller>> {
         let made = self.made.load();
         let valid = made.by_name.values().flatten().filter_map(|token| token.valid());
         let mut agents: Vec<Arc<Caller>> = valid.collect();
@@ -145,23 +152,23 @@ impl Tokens {
     }
 
     /// Reports whether the token can end while the gate runs; the admin key cannot.
-    pub(crate) fn may_end(&self, caller: &Caller) -> bool {
+    pub fn may_end(&self, caller: &Caller) -> bool {
         self.made.load().by_name.contains_key(&*caller.token)
     }
 
     /// Returns the hash of the caller's token unless it is revoked. It tells tokens of the same
     /// name apart: a name is free again once its token is revoked.
-    pub(crate) fn hash(&self, caller: &Caller) -> Option<[u8; 32]> {
+    pub fn hash(&self, caller: &Caller) -> Option<[u8; 32]> {
         self.made.load().by_name.get(&*caller.token)?.as_ref().map(|token| token.hash)
     }
 
     /// Returns how long this token remains valid; `None` if it no longer is.
-    pub(crate) fn lasts(&self, hash: &[u8; 32]) -> Option<Duration> {
+    pub fn lasts(&self, hash: &[u8; 32]) -> Option<Duration> {
         self.made.load().by_hash.get(hash)?.lasts()
     }
 
     /// Notifies when tokens are issued or revoked.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+    pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
@@ -214,11 +221,14 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], Refusal> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
-    use axum::http::{HeaderMap, HeaderValue};
-    use domain::config::Config;
+    use http::{HeaderMap, HeaderValue};
     use jiff::SignedDuration;
 
     use super::*;
+
+    fn set(tokens: &Tokens, records: &[TokenRecord], agent_token: bool) {
+        tokens.set(records, TokenRules { profiles: &HashMap::new(), agent_token });
+    }
 
     fn record(name: &str, secret: &str, expires_in: Option<i64>) -> TokenRecord {
         let now = Timestamp::now();
@@ -260,10 +270,7 @@ mod tests {
         revoked.revoked_at = Some(Timestamp::now());
         let spoiled = TokenRecord { scope: "{}".to_owned(), ..record("spoiled", "d", None) };
         let good = record("good", "a", Some(60));
-        tokens.set(
-            &[good, record("over", "b", Some(-1)), revoked, spoiled],
-            &GateSettings::default(),
-        );
+        set(&tokens, &[good, record("over", "b", Some(-1)), revoked, spoiled], true);
         let opens = ["first", "a", "b", "c", "d"].map(|token| tokens.caller(token).is_some());
         assert_eq!(opens, [true, true, false, false, false]);
         let good = tokens.caller("a").unwrap();
@@ -274,11 +281,11 @@ mod tests {
         let changes = tokens.changes();
         let revoked_at = Some(Timestamp::now());
         let revoked = TokenRecord { revoked_at, ..record("good", "a", None) };
-        tokens.set(std::slice::from_ref(&revoked), &GateSettings::default());
+        set(&tokens, std::slice::from_ref(&revoked), true);
         assert!(tokens.now(&good).is_none(), "a session does not outlive its token");
         assert!(tokens.lasts(&hash).is_none() && changes.has_changed().unwrap());
         assert!(tokens.may_end(&good) && tokens.hash(&good).is_none());
-        tokens.set(&[revoked, record("good", "e", None)], &GateSettings::default());
+        set(&tokens, &[revoked, record("good", "e", None)], true);
         assert!(tokens.lasts(&hash).is_none(), "another token has its name");
         assert!(tokens.now(&good).is_none(), "and its sessions do not become those of the other");
         let agents = tokens.agents();
@@ -295,8 +302,7 @@ mod tests {
         tokens.know("key", Caller::admin());
         tokens.know("first", Caller::agent("agent-token"));
         for agent_token in [true, false, true] {
-            let config = Config { agent_token, ..Config::default() };
-            tokens.set(&[], &GateSettings::from(&config));
+            set(&tokens, &[], agent_token);
             assert_eq!(tokens.caller("first").is_some(), agent_token);
             let agent = Arc::new(Caller::agent("agent-token"));
             assert_eq!(tokens.now(&agent).is_some(), agent_token, "its sessions end too");

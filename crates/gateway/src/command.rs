@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use domain::config::{ConfigTemplate, Environment, MissingValue, Withheld};
 use mcp::child;
 
-use crate::secrets::SecretValues;
+use access::secrets::SecretValues;
 pub use program::ProgramFile;
 pub(crate) use program::ProgramVersion;
 

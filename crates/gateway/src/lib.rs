@@ -3,7 +3,6 @@
 //! nothing of workflows and screens.
 
 mod agent;
-pub mod auth;
 mod cache;
 mod catalogs;
 pub mod command;
@@ -21,7 +20,6 @@ pub mod place;
 pub mod plan;
 mod question;
 mod registry;
-mod secrets;
 pub mod settings;
 pub mod span;
 pub mod spec;
@@ -51,7 +49,6 @@ pub use pipeline::touch::ExplainedTouches;
 pub use settings::GateSettings;
 
 use crate::agent::SessionKey;
-use crate::auth::Tokens;
 use crate::cache::ResultCache;
 use crate::catalogs::Catalogs;
 use crate::command::{ChildCommand, ProgramVersion};
@@ -66,6 +63,7 @@ use crate::registry::Registry;
 use crate::span::{RequestOrigin, RequestSpan};
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::upstream::Upstream;
+use access::tokens::{TokenRules, Tokens};
 
 /// A handle to the gate; clones refer to the same gate.
 #[derive(Clone)]
@@ -258,7 +256,9 @@ impl Gateway {
     }
 
     fn set_tokens(&self, records: &[TokenRecord]) {
-        self.shared.tokens.set(records, &self.settings());
+        let settings = self.settings();
+        let GateSettings { profiles, agent_token, .. } = &*settings;
+        self.shared.tokens.set(records, TokenRules { profiles, agent_token: *agent_token });
     }
 
     /// Queries the store off the async threads.

@@ -63,9 +63,6 @@ pub(crate) const CACHE_AGE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 pub(crate) const CACHE_ENTRIES_MAX: usize = 256;
 pub(crate) const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Interval at which sessions check whether their token has expired: the machine may have slept.
-pub(crate) const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(60);
-
 /// Definitions that one `describe_tool` returns.
 pub(crate) const DESCRIBE_MAX: usize = 5;
 
@@ -210,22 +207,8 @@ pub(crate) const LINKS_MAX: usize = 40;
 /// second.
 pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval at which a server that needs a sign-in is checked for one in another process.
-pub(crate) const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// Time for which a sign-in to a server counts as impossible: each of its refusals would otherwise
-/// cost a search for metadata.
-pub(crate) const LOGIN_LACK_KEPT: Duration = Duration::from_secs(60);
-
-/// Time before a token is renewed again after the authorization server could not be reached: many
-/// calls may want it at once.
-pub(crate) const RENEWAL_RETRY: Duration = Duration::from_secs(5);
-
 /// Sign-ins that wait for their browser; the oldest is dropped first.
 pub(crate) const LOGINS_PENDING_MAX: usize = 16;
-
-/// Random bytes in a token, too many to guess.
-pub(crate) const TOKEN_BYTES: usize = 32;
 
 /// Servers whose calls are counted by name. More than anybody runs; it bounds the counters left
 /// behind by servers that are added and removed.

@@ -15,7 +15,7 @@ pub use decision::DecisionSource;
 pub(crate) use login::Logins;
 pub use login::{LoginInvitation, LoginProgress, LoginTarget};
 
-pub use crate::upstream::sign_in::TokenLogin;
+pub use access::sign_in::TokenLogin;
 pub use review::ServerReview;
 pub use token::{IssuedToken, TokenRequest};
 pub use tool::{ApprovedItem, ReviewedItem};

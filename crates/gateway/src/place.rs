@@ -11,8 +11,8 @@ use serde::Deserialize;
 use text::percent;
 
 use crate::command::ChildCommand;
-use crate::secrets::SecretValues;
 use crate::spec::ServerEndpoint;
+use access::secrets::SecretValues;
 
 /// The name of the reference file server, which resolves relative paths from its first allowed
 /// folder.

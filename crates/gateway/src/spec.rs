@@ -19,7 +19,7 @@ use store::state::{OperatorState, ServerState};
 use vault::Vault;
 
 use crate::command::{ChildCommand, ProgramFile};
-use crate::secrets::SecretValues;
+use access::secrets::SecretValues;
 pub use endpoint::{MakeServer, PluginSpec, ServerEndpoint};
 pub(crate) use endpoint::{http_endpoint, without_secrets};
 

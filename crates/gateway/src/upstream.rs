@@ -10,7 +10,6 @@ mod own;
 mod pace;
 mod refused_questions;
 mod server_side;
-pub(crate) mod sign_in;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -37,11 +36,9 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::agent::SessionKey;
-use crate::auth::Tokens;
 use crate::catalogs::Publisher;
 use crate::fairness::{CallSlot, CallSlots};
 use crate::place::ServerPlace;
-use crate::secrets::SecretSupply;
 use crate::span::UpstreamSpan;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
@@ -50,8 +47,10 @@ use crate::upstream::exchange::{Carrier, request};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnContext};
-use crate::upstream::sign_in::{GrantHolder, LoginNeed, SignIns};
 use crate::{GateSettings, limits};
+use access::secrets::SecretSupply;
+use access::sign_in::{GrantHolder, LoginNeed, SignIns};
+use access::tokens::Tokens;
 
 pub(crate) struct Upstream {
     spec: ServerSpec,
@@ -105,7 +104,7 @@ impl Upstream {
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = redacted_tail(settings.clone());
         let secrets = SecretSupply::new(store.vault(), settings.load().redactor.known());
-        let sign_ins = SignIns::of(&spec, &secrets, &tokens);
+        let sign_ins = sign_ins(&spec, &secrets, &tokens);
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
         let context = OwnContext {
@@ -443,6 +442,16 @@ impl Upstream {
             let _ = peer.notify(&notification.method, notification.params).await;
         }
     }
+}
+
+/// Returns the sign-ins to a server, unless it is none that could need one, or has its own token.
+fn sign_ins(
+    spec: &ServerSpec,
+    secrets: &SecretSupply,
+    tokens: &Arc<Tokens>,
+) -> Option<Arc<SignIns>> {
+    let (name, oauth, scope) = (&spec.name, spec.oauth.as_ref(), spec.connection.login);
+    spec.endpoint.may_need_token().then(|| SignIns::new(name, oauth, scope, secrets, tokens))
 }
 
 impl ToolProvider for Upstream {

@@ -307,7 +307,7 @@ async fn a_decision_made_while_the_gate_starts_is_noticed() {
     gate.start(Plan::default()).unwrap();
     let token = TokenRecord {
         name: "new".to_owned(),
-        hash: gateway::auth::digest("secret"),
+        hash: access::tokens::digest("secret"),
         scope: json!({"operations": ["read"]}).to_string(),
         created_at: Timestamp::now(),
         expires_at: None,

@@ -1,7 +1,7 @@
 //! A grant: the tokens that a server issued when a person signed in, with everything that is needed to
 //! renew them. It is stored in the vault as JSON.
 
-use axum::http::HeaderValue;
+use http::HeaderValue;
 use jiff::Timestamp;
 use mcp::authorization::{ClientAuth, ClientIdentity, IssuedTokens, SecretText};
 use redact::KnownSecrets;
@@ -14,7 +14,7 @@ use crate::secrets::on_own_thread;
 const MARGIN_MS: i64 = 60_000;
 
 #[derive(Clone)]
-pub(crate) struct Grant {
+pub(super) struct Grant {
     /// The address of the server. The tokens are sent to no other.
     pub(super) server: String,
     pub(super) issuer: String,

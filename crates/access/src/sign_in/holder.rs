@@ -9,7 +9,7 @@ use domain::caller::TokenId;
 const ID_BYTES: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum GrantHolder {
+pub enum GrantHolder {
     Everybody,
     /// Finds out what a server wants that each token signs in to for itself. It never has a grant.
     Nobody,

@@ -14,37 +14,37 @@ use super::{GrantHolder, LoginNeed, SignIn, SignInTarget};
 const CLIENT_NAME: &str = "Countersign";
 
 /// A sign-in in a browser that waits for its response.
-pub(crate) struct StartedLogin {
+pub struct StartedLogin {
     sign_in: Arc<SignIn>,
     request: AuthorizationRequest,
     grant: Grant,
 }
 
 /// A sign-in with a code that a person enters on another machine.
-pub(crate) struct DeviceLogin {
+pub struct DeviceLogin {
     sign_in: Arc<SignIn>,
-    pub(crate) endpoint: TokenEndpoint,
-    pub(crate) code: DeviceCode,
+    pub endpoint: TokenEndpoint,
+    pub code: DeviceCode,
     grant: Grant,
 }
 
 impl StartedLogin {
     /// The address to open in a browser.
-    pub(crate) fn address(&self) -> &str {
+    pub fn address(&self) -> &str {
         self.request.url.as_str()
     }
 
     /// The holder of the grant.
-    pub(crate) fn holder(&self) -> &GrantHolder {
+    pub fn holder(&self) -> &GrantHolder {
         &self.sign_in.holder
     }
 
-    pub(crate) fn state(&self) -> &str {
+    pub fn state(&self) -> &str {
         &self.request.state
     }
 
     /// Checks the response, redeems its code and stores the tokens.
-    pub(crate) async fn finish(self, response: &CallbackParameters) -> Result<(), String> {
+    pub async fn finish(self, response: &CallbackParameters) -> Result<(), String> {
         let issued = self.request.finish(response).await.map_err(|error| error.to_string())?;
         self.sign_in.accept(self.grant, issued).await
     }
@@ -52,18 +52,18 @@ impl StartedLogin {
 
 impl DeviceLogin {
     /// The holder of the grant.
-    pub(crate) fn holder(&self) -> &GrantHolder {
+    pub fn holder(&self) -> &GrantHolder {
         &self.sign_in.holder
     }
 
-    pub(crate) async fn finish(self, issued: IssuedTokens) -> Result<(), String> {
+    pub async fn finish(self, issued: IssuedTokens) -> Result<(), String> {
         self.sign_in.accept(self.grant, issued).await
     }
 }
 
 impl SignIn {
     /// Begins a sign-in in a browser, which is to return to this address.
-    pub(crate) async fn begin(
+    pub async fn begin(
         self: &Arc<Self>,
         redirect: &str,
     ) -> Result<StartedLogin, AuthorizationError> {
@@ -85,7 +85,7 @@ impl SignIn {
     }
 
     /// Begins a sign-in with a code.
-    pub(crate) async fn begin_device(self: &Arc<Self>) -> Result<DeviceLogin, AuthorizationError> {
+    pub async fn begin_device(self: &Arc<Self>) -> Result<DeviceLogin, AuthorizationError> {
         let (target, server) = self.reached().await?;
         let found = self.discover(&server).await?;
         let unsupported = AuthorizationError::Unsupported("sign-in with a code (device flow)");
@@ -98,7 +98,7 @@ impl SignIn {
     }
 
     /// Returns the redirect address that the gate is registered for, to use it again.
-    pub(crate) async fn registered_redirect(&self) -> Option<String> {
+    pub async fn registered_redirect(&self) -> Option<String> {
         match self.place.read().await.ok()??.client {
             GrantClient::Registered { redirect, .. } => redirect,
             GrantClient::Configured { .. } => None,
@@ -107,7 +107,7 @@ impl SignIn {
 
     /// Forgets the grant, after revoking it where the authorization server allows that. Returns false
     /// if there was none.
-    pub(crate) async fn forget(&self) -> Result<bool, String> {
+    pub async fn forget(&self) -> Result<bool, String> {
         let _one_at_a_time = self.renewing.lock().await;
         let _one_process = self.place.lock().await?;
         let grant = self.place.read().await?;

@@ -7,18 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 use domain::Caller;
 use domain::caller::TokenId;
-use domain::config::LoginScope;
+use domain::config::{LoginScope, OAuth};
 use jiff::Timestamp;
 use vault::{Space, Vault, VaultError};
 
 use super::holder::{is_of_server, is_of_token};
 use super::{GrantHolder, LoginNeed, SignIn, SignInServer};
-use crate::auth::Tokens;
 use crate::limits;
 use crate::secrets::{SecretSupply, on_own_thread};
-use crate::spec::{ServerEndpoint, ServerSpec};
+use crate::tokens::Tokens;
 
-pub(crate) struct SignIns {
+pub struct SignIns {
     server: Arc<SignInServer>,
     secrets: SecretSupply,
     /// The sign-in of all callers, or one without a holder if each token has its own.
@@ -55,48 +54,41 @@ pub struct TokenLogin {
 }
 
 impl SignIns {
-    /// Returns the sign-ins to a server, unless it is none that could need one, or has its own token.
-    pub(crate) fn of(
-        spec: &ServerSpec,
+    /// Returns the sign-ins to a server over HTTP, with the settings that the config has for them.
+    pub fn new(
+        server: &Arc<str>,
+        oauth: Option<&OAuth>,
+        scope: LoginScope,
         secrets: &SecretSupply,
         tokens: &Arc<Tokens>,
-    ) -> Option<Arc<SignIns>> {
-        let (ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. }) =
-            &spec.endpoint
-        else {
-            return None;
-        };
-        let is_token = |name: &str| name.eq_ignore_ascii_case("authorization");
-        if headers.iter().any(|(name, _)| is_token(name)) {
-            return None;
-        }
+    ) -> Arc<SignIns> {
         let server = Arc::new(SignInServer {
-            name: spec.name.clone(),
-            oauth: spec.oauth.clone().unwrap_or_default(),
+            name: server.clone(),
+            oauth: oauth.cloned().unwrap_or_default(),
             target: ArcSwapOption::empty(),
             challenge: Mutex::default(),
             lack: tokio::sync::Mutex::default(),
         });
-        let (holder, tokens) = match spec.connection.login {
+        let (holder, tokens) = match scope {
             LoginScope::Shared => (GrantHolder::Everybody, None),
             LoginScope::PerToken => (GrantHolder::Nobody, Some(tokens.clone())),
         };
-        Some(Arc::new(SignIns {
+        Arc::new(SignIns {
             common: SignIn::new(&server, holder, secrets),
             server,
             secrets: secrets.clone(),
             tokens,
             by_token: Mutex::default(),
             listing: Mutex::default(),
-        }))
+        })
     }
 
-    pub(crate) fn is_per_token(&self) -> bool {
+    pub fn is_per_token(&self) -> bool {
         self.tokens.is_some()
     }
 
     /// Returns the sign-in that a caller's requests use, or why there is none.
-    pub(crate) fn of_caller(&self, caller: &Caller) -> Result<Arc<SignIn>, String> {
+    pub fn of_caller(&self, caller: &Caller) -> Result<Arc<SignIn>, String> {
         if !self.is_per_token() {
             return Ok(self.common.clone());
         }
@@ -105,11 +97,11 @@ impl SignIns {
     }
 
     /// Returns the sign-in that all callers share.
-    pub(crate) fn everybody(&self) -> Arc<SignIn> {
+    pub fn everybody(&self) -> Arc<SignIn> {
         self.common.clone()
     }
 
-    pub(crate) fn of_token(&self, name: &Arc<str>, id: TokenId) -> Arc<SignIn> {
+    pub fn of_token(&self, name: &Arc<str>, id: TokenId) -> Arc<SignIn> {
         let mut by_token = lock(&self.by_token);
         if let Some(known) = by_token.get(&id) {
             return known.clone();
@@ -125,7 +117,7 @@ impl SignIns {
 
     /// Chooses the sign-in for a connection that lists the server's tools: where each token has its
     /// own, the last one that served, or the first with a grant.
-    pub(crate) async fn lister(&self) -> Arc<SignIn> {
+    pub async fn lister(&self) -> Arc<SignIn> {
         if !self.is_per_token() {
             return self.common.clone();
         }
@@ -154,14 +146,14 @@ impl SignIns {
 
     /// Returns why the connection that lists the tools needs a sign-in, in words; `None` if it needs
     /// none.
-    pub(crate) fn need(&self) -> Option<String> {
+    pub fn need(&self) -> Option<String> {
         let lister = self.current()?;
         lister.need().map(|need| lister.words(need))
     }
 
     /// Gives up the token that lists the tools, if it is one whose grant does not serve; the next
     /// connection attempt then chooses another.
-    pub(crate) fn drops_lister(&self) -> bool {
+    pub fn drops_lister(&self) -> bool {
         let mut listing = self.listing();
         let Some(lister) = listing.lister.clone() else { return false };
         let Some(token) = lister.holder.token_id() else { return false };
@@ -180,12 +172,12 @@ impl SignIns {
     }
 
     /// Reports whether the server's tools are listed with the grant of this holder.
-    pub(crate) fn is_listed_by(&self, holder: &GrantHolder) -> bool {
+    pub fn is_listed_by(&self, holder: &GrantHolder) -> bool {
         self.current().is_some_and(|lister| lister.holder == *holder)
     }
 
     /// Makes new connections of a token use the grant that was stored last.
-    pub(crate) fn replaced(&self, holder: &GrantHolder) {
+    pub fn replaced(&self, holder: &GrantHolder) {
         if let Some(token) = holder.token_id() {
             lock(&self.by_token).remove(&token);
         }
@@ -225,7 +217,7 @@ impl SignIns {
 
     /// Returns the command for a caller that must sign in first; `None` if it need not, or shares the
     /// sign-in with others.
-    pub(crate) async fn missing(&self, caller: &Caller) -> Option<String> {
+    pub async fn missing(&self, caller: &Caller) -> Option<String> {
         if !self.is_per_token() {
             return None;
         }
@@ -237,7 +229,7 @@ impl SignIns {
     }
 
     /// Returns the tokens that may use the server; `None` if they share one sign-in.
-    pub(crate) async fn token_logins(&self) -> Option<Vec<TokenLogin>> {
+    pub async fn token_logins(&self) -> Option<Vec<TokenLogin>> {
         self.tokens.as_ref()?;
         let stored = self.stored().await;
         let mut logins = Vec::new();
@@ -254,7 +246,7 @@ impl SignIns {
     }
 
     /// Forgets every grant of the server, if there is one: otherwise the vault is only read.
-    pub(crate) async fn forget_stored(&self) -> Result<(), String> {
+    pub async fn forget_stored(&self) -> Result<(), String> {
         let (vault, server) = (self.secrets.vault().clone(), self.server.name.clone());
         let is_any = on_own_thread(move || {
             let names = vault.names(Space::Grant).map_err(|error| error.to_string())?;
@@ -267,7 +259,7 @@ impl SignIns {
     }
 
     /// Forgets every grant of the server. Returns false if there was none.
-    pub(crate) async fn forget_all(&self) -> Result<bool, String> {
+    pub async fn forget_all(&self) -> Result<bool, String> {
         if !self.is_per_token() {
             return self.common.forget().await;
         }
@@ -311,7 +303,7 @@ impl SignIns {
 }
 
 /// Waits until a person must sign in, if there is a sign-in at all.
-pub(crate) async fn login_needed(sign_ins: Option<&Arc<SignIns>>) {
+pub async fn login_needed(sign_ins: Option<&Arc<SignIns>>) {
     match sign_ins {
         Some(sign_ins) => sign_ins.needed().await,
         None => std::future::pending().await,
@@ -319,7 +311,7 @@ pub(crate) async fn login_needed(sign_ins: Option<&Arc<SignIns>>) {
 }
 
 /// Waits until somebody has signed in, if there is a sign-in at all.
-pub(crate) async fn login_granted(sign_ins: Option<&Arc<SignIns>>, is_awaited: bool) {
+pub async fn login_granted(sign_ins: Option<&Arc<SignIns>>, is_awaited: bool) {
     match sign_ins.filter(|_| is_awaited) {
         Some(sign_ins) => sign_ins.granted().await,
         None => std::future::pending().await,
@@ -327,7 +319,7 @@ pub(crate) async fn login_granted(sign_ins: Option<&Arc<SignIns>>, is_awaited: b
 }
 
 /// Removes every grant of an agent token.
-pub(crate) async fn forget_grants(vault: &Vault, name: &str, id: TokenId) -> Result<(), String> {
+pub async fn forget_grants(vault: &Vault, name: &str, id: TokenId) -> Result<(), String> {
     let name = name.to_owned();
     remove_grants(vault, move |grant| is_of_token(grant, &name, &id)).await.map(drop)
 }
@@ -351,7 +343,7 @@ async fn remove_grants(
 }
 
 /// Says that a call without an agent token has no sign-in.
-pub(crate) fn no_token() -> String {
+pub fn no_token() -> String {
     "each agent token signs in to it for itself, and this call is not made with one".to_owned()
 }
 

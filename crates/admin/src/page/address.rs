@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use domain::config::Config;
 use domain::{Code, Refusal};
-use gateway::auth::random_digits;
+use access::tokens::random_digits;
 use mcp::http::names_this_machine;
 
 /// The number of random bytes in the name of a start.

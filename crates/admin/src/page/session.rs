@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::Refusal;
-use gateway::auth::{digest, secret};
+use access::tokens::{digest, secret};
 use jiff::{SignedDuration, Timestamp};
 use redact::Credential;
 use tokio_util::sync::CancellationToken;

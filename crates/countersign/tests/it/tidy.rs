@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("mcp", &[]),
     ("plugin-sdk", &[]),
     ("text", &[]),
@@ -29,20 +29,21 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("provider", &["mcp", "text", "domain"]),
     ("vault", &["text", "receipt", "domain"]),
     ("store", &["text", "redact", "receipt", "touch", "domain", "vault"]),
+    ("access", &["mcp", "text", "redact", "domain", "vault", "store"]),
     ("tools", &["mcp", "plugin-sdk", "text", "domain", "provider"]),
     ("runner", &["mcp", "text", "domain", "workflow", "provider", "store", "tools"]),
     (
         "gateway",
         &[
             "mcp", "text", "redact", "embed", "receipt", "search", "suspect", "touch", "domain",
-            "provider", "vault", "store",
+            "provider", "vault", "store", "access",
         ],
     ),
     (
         "admin",
         &[
             "mcp", "text", "redact", "receipt", "search", "suspect", "touch", "domain", "provider",
-            "store", "gateway",
+            "store", "access", "gateway",
         ],
     ),
     ("testkit", &["mcp"]),

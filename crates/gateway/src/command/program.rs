@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::ChildCommand;
-use crate::secrets::SecretValues;
+use access::secrets::SecretValues;
 
 /// Bits of a mode that let somebody execute the file.
 const EXECUTABLE: u32 = 0o111;

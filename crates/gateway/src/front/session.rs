@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use access::limits::TOKEN_LOOK_EVERY;
 use domain::{Caller, Catalog};
 use mcp::ErrorObject;
 use mcp::error::{INVALID_REQUEST, OVERLOADED};
@@ -214,7 +215,7 @@ impl Session {
             while let Some(left) = hash.and_then(|hash| gateway.tokens().lasts(&hash)) {
                 tokio::select! {
                     _ = changes.changed() => {}
-                    () = tokio::time::sleep(left.min(limits::TOKEN_LOOK_EVERY)) => {}
+                    () = tokio::time::sleep(left.min(TOKEN_LOOK_EVERY)) => {}
                     // The peer keeps this session alive, so its reference must be dropped once it
                     // closes.
                     _ = peer.closed() => return,

@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::conflict;
 use crate::upstream::Upstream;
-use crate::upstream::sign_in::{
+use crate::{Gateway, limits};
+use access::sign_in::{
     DeviceLogin, GrantHolder, LOGIN_LIFETIME, SignIn, SignIns, StartedLogin, TokenLogin,
     forget_grants,
 };
-use crate::{Gateway, limits};
 
 /// The sign-ins that were begun.
 #[derive(Default)]

@@ -10,9 +10,9 @@ use store::state::TokenRecord;
 use text::near;
 
 use crate::Gateway;
-use crate::auth::{digest, secret};
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::{conflict, unavailable};
+use access::tokens::{digest, secret};
 
 /// Suggestions for a name that no token has.
 const NEAR_MAX: usize = 3;

@@ -12,7 +12,7 @@ use mcp::{Service, task};
 use provider::Connector;
 
 use crate::command::{ChildCommand, ProgramFile};
-use crate::secrets::SecretValues;
+use access::secrets::SecretValues;
 
 /// Creates a new server for each connection.
 pub type MakeServer = Arc<dyn Fn() -> Arc<dyn Service> + Send + Sync>;
@@ -117,6 +117,19 @@ impl ServerEndpoint {
             ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => &[],
+        }
+    }
+
+    /// Reports whether it may require a token that is not among its headers.
+    pub(crate) fn may_need_token(&self) -> bool {
+        match self {
+            ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. } => {
+                !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            }
+            ServerEndpoint::Stdio(_)
+            | ServerEndpoint::WithoutSecrets(_)
+            | ServerEndpoint::Embedded(_)
+            | ServerEndpoint::Plugin(_) => false,
         }
     }
 

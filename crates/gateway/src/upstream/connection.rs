@@ -25,10 +25,10 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::limits;
-use crate::secrets::{SecretSupply, SecretValues};
 use crate::spec::{ServerEndpoint, ServerSpec, http_endpoint, without_secrets};
 use crate::trust::ItemList;
-use crate::upstream::sign_in::{GrantHolder, SignIn};
+use access::secrets::{SecretSupply, SecretValues};
+use access::sign_in::{GrantHolder, SignIn};
 
 pub(super) struct Connection {
     server: Arc<str>,

@@ -19,7 +19,6 @@ use touch::targets::UnfitTargetRule;
 
 use crate::catalogs::Publisher;
 use crate::question::QuestionOrigin;
-use crate::secrets::SecretSupply;
 use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
 use crate::upstream::connection::Opening;
@@ -29,8 +28,9 @@ use crate::upstream::own::OwnConnections;
 use crate::upstream::pace::RelistPace;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::SharedSide;
-use crate::upstream::sign_in::{SignIns, login_granted, login_needed};
 use crate::{GateSettings, limits};
+use access::secrets::SecretSupply;
+use access::sign_in::{SignIns, login_granted, login_needed};
 
 pub(crate) enum DriverCommand {
     /// A caller needs the server: a lazy one starts now.

@@ -26,7 +26,6 @@ use crate::catalogs::Publisher;
 use crate::fairness::share;
 use crate::place::ClientRoots;
 use crate::question::QuestionOrigin;
-use crate::secrets::SecretSupply;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
@@ -34,8 +33,9 @@ use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
-use crate::upstream::sign_in::{GrantHolder, SignIn, SignIns, no_token};
 use crate::{GateSettings, limits};
+use access::secrets::SecretSupply;
+use access::sign_in::{GrantHolder, SignIn, SignIns, no_token};
 
 pub(super) struct OwnConnections {
     server: Arc<str>,
