@@ -1,8 +1,9 @@
 //! Test support: the running product and its clients, a scripted MCP server, a plain MCP client, a
-//! scripted model, a collector of spans, planted secrets, and the report of skipped tests.
+//! scripted model and agent, a collector of spans, planted secrets, and the report of skipped tests.
 //! Development only.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
+pub mod agent;
 pub mod client;
 pub mod foreign;
 pub mod gate;
