@@ -34,7 +34,6 @@ const PRIVATE: &str = "home/.local/share/countersign/steps/1";
 pub(crate) struct Stage {
     dir: TempDir,
     installed: InstalledAgent,
-    at_first: Vec<String>,
     pub(crate) model_name: Option<String>,
     /// The endpoint is in the person's own Gemini file, not in the environment.
     pub(crate) endpoint_by_file: bool,
@@ -52,6 +51,7 @@ pub(crate) struct Outcome {
     pub(crate) calls: Vec<Value>,
     pub(crate) events: Vec<AgentEvent>,
     pub(crate) report: Result<AgentReport, AgentFailure>,
+    pub(crate) found_in_workspace: Vec<String>,
     pub(crate) left_in_workspace: Vec<String>,
     /// The system calls with paths, if the run is traced.
     pub(crate) trace: String,
@@ -69,14 +69,13 @@ impl Stage {
         }
         std::fs::write(dir.path().join("workspace/secret.txt"), "SECRET WORDS\n").unwrap();
         home::sign_in(provider, &dir.path().join("home"));
-        let at_first = names(&dir.path().join("workspace"));
         let (model_name, endpoint_by_file, is_traced) = (None, false, false);
-        Stage { dir, installed, at_first, model_name, endpoint_by_file, is_traced }
+        Stage { dir, installed, model_name, endpoint_by_file, is_traced }
     }
 
     /// A machine whose files attack the program in every known way; returns the attacks as well.
     pub(crate) async fn attacked(provider: Provider) -> (Stage, Vec<Attack>) {
-        let mut stage = Stage::friendly(provider).await;
+        let stage = Stage::friendly(provider).await;
         let marks = stage.marks();
         let config = attacks::remote_config(&marks).to_string();
         let places = Places {
@@ -88,7 +87,6 @@ impl Stage {
         };
         home::make_repository(&stage.home(), &stage.workspace());
         let attacks = attacks::lay(provider, &places);
-        stage.at_first = names(&stage.workspace());
         (stage, attacks)
     }
 
@@ -108,7 +106,7 @@ impl Stage {
     }
 
     pub(crate) async fn hostile(provider: Provider) -> Stage {
-        let mut stage = Stage::friendly(provider).await;
+        let stage = Stage::friendly(provider).await;
         let tools =
             json!([{"name": "Evil", "description": "evil", "inputSchema": {"type": "object"}}]);
         let file = stage.dir.path().join("stage/evil.json");
@@ -120,7 +118,6 @@ impl Stage {
         let workspace = stage.dir.path().join("workspace");
         home::make_hostile(provider, &stage.home(), &workspace, &evil);
         home::make_repository(&stage.home(), &workspace);
-        stage.at_first = names(&workspace);
         stage
     }
 
@@ -151,11 +148,6 @@ impl Stage {
         self.home().join(marker).exists()
     }
 
-    /// Returns the content of the workspace before a run.
-    pub(crate) fn workspace_at_first(&self) -> &[String] {
-        &self.at_first
-    }
-
     pub(crate) async fn run(
         &self,
         tools: AgentTools,
@@ -174,6 +166,7 @@ impl Stage {
         let inherited = self.inherited();
         let launch = prepare(&self.installed, &request, &Person::new(inherited.clone())).unwrap();
         launch.write().unwrap();
+        let found_in_workspace = names(&self.workspace());
         let output = self.start(&launch, inherited).await;
         let stdout = String::from_utf8(output.stdout).unwrap();
         let mut stream = Stream::new(self.installed.provider());
@@ -188,7 +181,8 @@ impl Stage {
             calls: log.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
             events,
             report: stream.end(),
-            left_in_workspace: names(&self.dir.path().join("workspace")),
+            found_in_workspace,
+            left_in_workspace: names(&self.workspace()),
             trace: std::fs::read_to_string(self.trace()).unwrap_or_default(),
             stdout,
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
