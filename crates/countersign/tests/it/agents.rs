@@ -1,6 +1,7 @@
-//! The real agent programs, each against a scripted model. In a workflow, everything they do goes
-//! through the gate, and leaves record, receipt, span and log line; connected by a person, they
-//! find and use the gate's tools in addition to their own.
+//! The agent programs, each against a scripted model. In a workflow, everything they do goes through
+//! the gate, and leaves record, receipt, span and log line; connected by a person, they find and use
+//! the gate's tools in addition to their own. A real program takes seconds to start, and four of them
+//! the whole machine: each has its run here, and most tests work with a scripted agent.
 
 mod coexistence;
 mod connected;
@@ -41,6 +42,9 @@ pub(crate) async fn works_through_the_gate(provider: &str) {
     let output = stage.run(&flow, &["-o", "json", "--otel-exporter", &collector.url]).await;
     let told = format!("{}\n{}", stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(!told.contains("coexistence"), "{told}");
+    let asked = stage.model.turns()[0].body.to_string();
+    assert!(!asked.contains("Use only MCP tools"), "{asked}");
     let ran: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let step = &ran["steps"][0];
     assert_eq!(step["output"], "all done", "{told}");

@@ -1,15 +1,15 @@
-//! Five workflows as people write them, with the real agent programs and scripted models: a bug is
-//! fixed with tests, three agents meet in one repository, a plugin works between two agents,
-//! conditions and retries decide, and reviews run in parallel. Four of them are the examples.
+//! Five workflows as people write them, with scripted models: a bug is fixed with tests, three agents
+//! meet in one repository, a plugin works between two agents, conditions and retries decide, and
+//! reviews run in parallel. Four of them are the examples. Two also run with the real agent programs.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use testkit::foreign;
-use testkit::model::{Model, codex_config, opencode_config};
+use testkit::model::{Model, Turn, codex_config, opencode_config};
 use testkit::program::{stderr, stdout};
+use testkit::run::is_long_or_skipped;
 use tokio::process::Command;
 
 use crate::agents::stage::{Stage, ended};
@@ -23,11 +23,19 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", file.display()))
 }
 
-/// Points the program of each step at a scripted model, as a person would with `options`.
-fn with_options(text: &str, provider: &str, options: &Value) -> String {
-    let line = format!("    provider: {provider}\n");
+/// Has a provider do the work of the one that the example names, with a scripted model.
+fn with_provider(text: &str, named: &str, provider: &str, url: &str) -> String {
+    let options = match provider {
+        "gemini" => json!({"model": "gemini-2.5-flash",
+            "env": {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "test"}}),
+        "codex" => json!({"model": "gpt-5.5", "env": {"FAKE_KEY": "test"},
+            "config": codex_config(url)}),
+        "opencode" => json!({"config": opencode_config(url)}),
+        _ => json!({"base_url": format!("{url}/v1"), "model": "m-1", "api_key": "test"}),
+    };
+    let line = format!("    provider: {named}\n");
     assert!(text.contains(&line), "{text}");
-    text.replacen(&line, &format!("{line}    options: {options}\n"), 1)
+    text.replacen(&line, &format!("    provider: {provider}\n    options: {options}\n"), 1)
 }
 
 fn written(stage: &Stage, text: &str) -> PathBuf {
@@ -64,16 +72,13 @@ fn put_script(stage: &Stage, name: &str, script: &str) {
 
 #[tokio::test]
 async fn an_agent_fixes_a_bug_until_its_tests_pass() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let turns = [
         ours("Read", json!({"path": "answer.txt"})),
         ours("Edit", json!({"path": "answer.txt", "old": "41", "new": "42"})),
         ours("Bash", json!({"command": "make test"})),
         say("The answer was off by one."),
     ];
-    let stage = Stage::new("claude", turns).await;
+    let stage = Stage::scripted(turns).await;
     std::fs::write(stage.workspace().join("answer.txt"), "the answer is 41\n").unwrap();
     std::fs::write(stage.workspace().join("Makefile"), "test:\n\tgrep -q 42 answer.txt\n").unwrap();
     let file = written(&stage, &example("fix-tests.yaml"));
@@ -90,11 +95,8 @@ async fn an_agent_fixes_a_bug_until_its_tests_pass() {
     stage.assert_nothing_left().await;
 }
 
-#[tokio::test]
-async fn three_agents_meet_in_one_repository() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
+/// Runs the example of three agents with these providers for its `code`, `tests` and `notes`.
+async fn three_agents_meet([code, tests, notes]: [&str; 3]) {
     let changes = |line: &str| {
         let text = format!("# Changes\n- {line}\n");
         [
@@ -103,20 +105,15 @@ async fn three_agents_meet_in_one_repository() {
             say("done"),
         ]
     };
-    let stage = Stage::new("gemini", changes("tests")).await;
-    let (code, notes) = (Model::start(changes("code")).await, Model::start(changes("notes")).await);
+    let stage = Stage::new(tests, changes("tests")).await;
+    let (coding, noting) =
+        (Model::start(changes("code")).await, Model::start(changes("notes")).await);
     std::fs::write(stage.workspace().join("CHANGES.md"), "# Changes\n").unwrap();
     let mut text = example("three-agents.yaml");
-    let gemini = json!({"model": "gemini-2.5-flash",
-        "env": {"GOOGLE_GEMINI_BASE_URL": stage.model.url(), "GEMINI_API_KEY": "test"}});
-    let codex = json!({"model": "gpt-5.5", "env": {"FAKE_KEY": "test"},
-        "config": codex_config(&code.url())});
-    for (provider, options) in [
-        ("gemini", gemini),
-        ("codex", codex),
-        ("opencode", json!({"config": opencode_config(&notes.url())})),
-    ] {
-        text = with_options(&text, provider, &options);
+    for (named, provider, model) in
+        [("gemini", tests, &stage.model), ("codex", code, &coding), ("opencode", notes, &noting)]
+    {
+        text = with_provider(&text, named, provider, &model.url());
     }
     let file = written(&stage, &text);
     let (status, told, words) = ran(&stage, &file, &["-i", "task=Describe it"]).await;
@@ -142,13 +139,24 @@ async fn three_agents_meet_in_one_repository() {
     let mut command = stage.countersign("contention");
     command.args(["--system", "filesystem"]);
     let shown = stdout(&ended(command).await);
-    for agent in
-        ["three-agents/code/codex", "three-agents/tests/gemini", "three-agents/notes/opencode"]
-    {
-        assert!(shown.contains(agent), "{agent}: {shown}");
+    for (state, provider) in [("code", code), ("tests", tests), ("notes", notes)] {
+        let agent = format!("three-agents/{state}/{provider}");
+        assert!(shown.contains(&agent), "{agent}: {shown}");
     }
     assert!(shown.contains("CHANGES.md"), "{shown}");
     stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn three_agents_meet_in_one_repository() {
+    three_agents_meet(["openai_compatible"; 3]).await;
+}
+
+#[tokio::test]
+async fn long_three_real_agents_meet_in_one_repository() {
+    if is_long_or_skipped() {
+        three_agents_meet(["codex", "gemini", "opencode"]).await;
+    }
 }
 
 /// A plugin's operation takes the words of one agent, and another agent gets its answer.
@@ -178,15 +186,12 @@ states:
 
 #[tokio::test]
 async fn a_plugin_works_between_two_agents() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let turns = [
         say("users"),
         ours("deploy_apply", json!({"table": "orders", "times": 1})),
         say("both are deployed"),
     ];
-    let stage = Stage::new("claude", turns).await;
+    let stage = Stage::scripted(turns).await;
     install_approved(&stage, "deploy", "apply destroy").await;
     let file = written(&stage, RELAY);
     let (code, told, words) = ran(&stage, &file, &[]).await;
@@ -207,16 +212,13 @@ async fn a_plugin_works_between_two_agents() {
 
 #[tokio::test]
 async fn conditions_and_retries_decide_what_runs() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     for (severity, code, last) in [
         ("high", 3, vec!["judge 1 success", "alert 1 success"]),
         ("low", 0, vec!["judge 1 success"]),
     ] {
         let judgement = json!({"severity": severity, "reason": "3 of 4 disks; $(touch pwned)"});
         let turns = [ours("Read", json!({"path": "report.txt"})), say(&judgement.to_string())];
-        let stage = Stage::new("claude", turns).await;
+        let stage = Stage::scripted(turns).await;
         // The third attempt succeeds.
         put_script(
             &stage,
@@ -240,17 +242,16 @@ async fn conditions_and_retries_decide_what_runs() {
     }
 }
 
-#[tokio::test]
-async fn two_reviews_run_at_once_and_a_third_agent_merges_them() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let turns = [say("bug in a.txt:1"), say("1. bug in a.txt:1\n2. no test")];
-    let stage = Stage::new("claude", turns).await;
+/// The output of the two agents that share a model.
+fn reviews() -> [Turn; 2] {
+    [say("bug in a.txt:1"), say("1. bug in a.txt:1\n2. no test")]
+}
+
+/// Runs the example of reviews with this provider for the one that has another model.
+async fn reviews_are_merged(stage: Stage, clarity: &str) {
     let other = Model::start([ours("Read", json!({"path": "a.txt"})), say("no test")]).await;
-    let codex = json!({"model": "gpt-5.5", "env": {"FAKE_KEY": "test"},
-        "config": codex_config(&other.url())});
-    let file = written(&stage, &with_options(&example("review.yaml"), "codex", &codex));
+    let text = with_provider(&example("review.yaml"), "codex", clarity, &other.url());
+    let file = written(&stage, &text);
     let git = "git init -q -b main . && git add a.txt && git -c user.name=a -c user.email=a@b \
         commit -q -m one && git checkout -q -b change && echo more >> a.txt && git -c user.name=a \
         -c user.email=a@b commit -q -a -m two";
@@ -267,4 +268,16 @@ async fn two_reviews_run_at_once_and_a_third_agent_merges_them() {
     let merged = stage.model.turns().pop().unwrap().body.to_string();
     assert!(merged.contains("bug in a.txt:1") && merged.contains("no test"), "{merged}");
     stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn two_reviews_run_at_once_and_a_third_agent_merges_them() {
+    reviews_are_merged(Stage::scripted(reviews()).await, "openai_compatible").await;
+}
+
+#[tokio::test]
+async fn long_two_real_agents_review_at_once_and_a_third_merges() {
+    if is_long_or_skipped() {
+        reviews_are_merged(Stage::new("claude", reviews()).await, "codex").await;
+    }
 }

@@ -6,7 +6,6 @@ use std::process::Output;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::{example, run, stderr, stdout};
 use testkit::upstream::ended;
@@ -217,11 +216,8 @@ async fn colliding_plugin_tool_names_fail_before_anything_starts() {
 
 #[tokio::test]
 async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let turns = [ours("deploy_apply", json!({"table": "users", "times": 3})), say("applied")];
-    let stage = Stage::new("claude", turns).await;
+    let stage = Stage::scripted(turns).await;
     install_approved(&stage, "deploy", "apply destroy").await;
     let tools = json!([{"plugin": "deploy", "expose": ["apply"]}]);
     let proxy = json!({"enable": true, "intercept_builtins": false, "plugin_tools": tools});
@@ -293,9 +289,6 @@ const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 /// plugin's.
 #[tokio::test]
 async fn the_four_kinds_of_steps_are_valid_and_run() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let plugins = "      plugin_tools:
         - plugin: kubernetes
           expose: [kubectl_apply, kubectl_get]";
@@ -308,7 +301,7 @@ async fn the_four_kinds_of_steps_are_valid_and_run() {
         (format!("{enabled}\n{plugins}"), [&BUILT_IN[..], &operations].concat(), false),
         (format!("{enabled}{beside}{plugins}"), operations.to_vec(), true),
     ] {
-        let stage = Stage::new("claude", [say("applied")]).await;
+        let stage = Stage::scripted([say("applied")]).await;
         let operations = "kubectl_apply kubectl_get kubectl_delete";
         install(&stage.workspace(), ".awf/plugins", "kubernetes", operations);
         let file = written(&stage, &proxy);

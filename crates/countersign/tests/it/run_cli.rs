@@ -2,7 +2,6 @@
 //! and the output of `runs` afterwards.
 
 use serde_json::{Value, json};
-use testkit::foreign;
 use testkit::program::{run, stderr, stdout};
 
 use crate::agents::stage::{Stage, ended};
@@ -13,12 +12,9 @@ const KEY: &str = "sk-do-not-show-this-anywhere";
 
 #[tokio::test]
 async fn an_agent_runs_without_a_file_and_its_run_can_be_shown() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let turns =
         [ours("Bash", json!({"command": "env > env.txt; cat a.txt"})), say("it is\x1b[31m done")];
-    let stage = Stage::new("claude", turns).await;
+    let stage = Stage::scripted(turns).await;
     let mut command = stage.countersign("run");
     command
         .args(["--provider", "claude", "--prompt", "read {{a.txt}} $(touch pwned)"])
@@ -79,9 +75,6 @@ PROXY
 /// everything does.
 #[tokio::test]
 async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     for (proxy, offered, calls) in
         [("", "Bash", 0), ("    mcp_proxy:\n      enable: true\n", "mcp__awf-proxy__Bash", 1)]
     {
@@ -89,7 +82,7 @@ async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
             0 => vec![say("all done")],
             _ => vec![ours("Read", json!({"path": "a.txt"})), say("all done")],
         };
-        let stage = Stage::new("claude", turns).await;
+        let stage = Stage::scripted(turns).await;
         let file = stage.dir().join("flow.yaml");
         std::fs::write(&file, FLOW.replace("PROXY\n", proxy)).unwrap();
         let mut command = stage.command(&file, &["-o", "json"]);
@@ -110,12 +103,9 @@ async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
 
 #[tokio::test]
 async fn a_dry_run_shows_what_would_start_and_no_key() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     for provider in ["claude", "codex", "opencode", "gemini"] {
         let stage = Stage::new(provider, []).await;
-        let mut step = stage.step(&json!({"enable": true}));
+        let mut step = stage.step_with(&json!({"enable": true}), &stage.fake("touch started"));
         for name in ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "FAKE_KEY"] {
             if step["options"]["env"][name].is_string() {
                 step["options"]["env"][name] = json!(KEY);
@@ -148,6 +138,7 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
             }
         }
         assert!(stage.model.requests().is_empty());
+        assert!(!stage.workspace().join("started").exists(), "{provider} was started");
         stage.assert_nothing_left().await;
         let runs = stdout(&run(stage.dir(), ["runs", "list"]).await);
         assert_eq!(runs.trim(), "no matching runs");
@@ -179,10 +170,7 @@ async fn the_help_names_every_provider() {
 
 #[tokio::test]
 async fn quiet_prints_only_errors_and_invalid_arguments_are_reported() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage = Stage::new("claude", []).await;
+    let stage = Stage::scripted([]).await;
     let fails = json!({"type": "step", "command": "echo out; echo err >&2; exit 7",
                        "on_failure": {"message": "no luck", "status": 9}, "on_success": "done"});
     let flow = stage.flow_of(json!({"initial": "a", "a": fails}));

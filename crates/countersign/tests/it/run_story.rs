@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::foreign;
 use testkit::model::{ModelAnswer, Then, Turn};
 use testkit::program::{run, stderr, stdout};
+use testkit::run::is_long_or_skipped;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -162,19 +162,16 @@ async fn events_are_printed_as_they_happen() {
     );
 }
 
-/// A real agent's calls appear with their targets and outcomes, between its texts, while it works
+/// An agent's calls appear with their targets and outcomes, between its texts, while it works
 /// and in the record.
 #[tokio::test]
 async fn calls_and_texts_are_told_in_their_order() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let turns = [
         ours("Read", json!({"path": "a.txt"})),
         ours("Bash", json!({"command": "exit 4"})),
         say("all done"),
     ];
-    let stage = Stage::new("claude", turns).await;
+    let stage = Stage::scripted(turns).await;
     let mut step = stage.step(&json!({"enable": true}));
     step["on_success"] = json!("check");
     let check = json!({"type": "step", "command": "echo printed; echo complained >&2", "on_success": "done"});
@@ -315,36 +312,47 @@ async fn an_agent_beyond_a_limit_is_ended() {
     assert_eq!(told["status"], "success", "{all}");
 }
 
-/// The same with a real program, whose model never stops calling tools.
+/// The output of a model that never stops calling tools.
+fn endless_calls() -> impl Iterator<Item = Turn> {
+    (0..60).map(|_| ours("Read", json!({"path": "a.txt"})))
+}
+
+/// Asserts that a step is ended at a limit, long before its model would end it.
+async fn keeps_to(stage: Stage, limit: &str, most: u64) {
+    let mut step = stage.step(&json!({"enable": true}));
+    step["options"][limit] = json!(most);
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    let (told, all) = stage.run_json(&flow, &[]).await;
+    let step = &told["steps"][0];
+    assert_eq!(step["error_code"], "AGENT_LIMIT", "{all}");
+    assert!(step["error_message"].as_str().unwrap().contains(limit), "{all}");
+    assert!(step["calls"].as_u64().unwrap() < 20, "{all}");
+    stage.assert_nothing_left().await;
+}
+
 #[tokio::test]
-async fn real_agents_keep_to_their_limits() {
-    if !foreign::are_here_or_skipped() {
+async fn an_agent_whose_model_never_stops_keeps_to_its_limits() {
+    keeps_to(Stage::scripted(endless_calls()).await, "max_turns", 3).await;
+    keeps_to(Stage::new("openai_compatible", endless_calls()).await, "max_tokens", 40).await;
+}
+
+#[tokio::test]
+async fn long_real_agents_keep_to_their_limits() {
+    if !is_long_or_skipped() {
         return;
     }
-    for provider in ["claude", "codex", "gemini", "openai_compatible"] {
-        let calls = || ours("Read", json!({"path": "a.txt"}));
-        let stage = Stage::new(provider, (0..60).map(|_| calls())).await;
-        let mut step = stage.step(&json!({"enable": true}));
-        let limit = if provider == "openai_compatible" { "max_tokens" } else { "max_turns" };
-        step["options"][limit] = json!(if limit == "max_tokens" { 40 } else { 3 });
-        let flow = stage.flow_of(json!({"initial": "task", "task": step}));
-        let (told, all) = stage.run_json(&flow, &[]).await;
-        let step = &told["steps"][0];
-        assert_eq!(step["error_code"], "AGENT_LIMIT", "{provider}: {all}");
-        assert!(step["error_message"].as_str().unwrap().contains(limit), "{provider}: {all}");
-        assert!(step["calls"].as_u64().unwrap() < 20, "{provider}: {all}");
-        stage.assert_nothing_left().await;
+    for provider in ["claude", "codex", "gemini"] {
+        keeps_to(Stage::new(provider, endless_calls()).await, "max_turns", 3).await;
     }
 }
 
 /// Claude tells its cost only at the end, but keeps to a budget itself.
 #[tokio::test]
-async fn claude_spends_no_more_than_its_budget() {
-    if !foreign::are_here_or_skipped() {
+async fn long_claude_spends_no_more_than_its_budget() {
+    if !is_long_or_skipped() {
         return;
     }
-    let calls = (0..60).map(|_| ours("Read", json!({"path": "a.txt"})));
-    let stage = Stage::new("claude", calls).await;
+    let stage = Stage::new("claude", endless_calls()).await;
     let mut step = stage.step(&json!({"enable": true}));
     step["options"]["max_cost_usd"] = json!(0.000_1);
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
@@ -357,12 +365,16 @@ async fn claude_spends_no_more_than_its_budget() {
     stage.assert_nothing_left().await;
 }
 
-/// The model says half a sentence and then nothing more.
-#[tokio::test]
-async fn a_text_is_shown_before_it_is_complete() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
+/// Prints half a sentence as Claude Code does, word by word, and nothing more.
+const HALF_A_SENTENCE: &str = r#"
+piece() { printf '{"type":"stream_event","event":%s}\n' "$1"; }
+piece '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}'
+piece '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"I look "}}'
+piece '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"at the"}}'
+exec sleep 1000"#;
+
+/// Returns the response of a model that says the same and then falls silent.
+fn half_a_sentence() -> Turn {
     let usage = json!({"input_tokens": 10, "output_tokens": 1});
     let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "m-1",
         "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
@@ -377,10 +389,12 @@ async fn a_text_is_shown_before_it_is_complete() {
         piece("I look "),
         piece("at the"),
     ];
-    let half = ModelAnswer::events(&events).then(Then::Silence);
-    let stage = Stage::new("claude", [Turn::Raw(half)]).await;
-    let flow = stage.flow(&json!({"enable": true}));
-    let mut running = Running::start(stage.command(&flow, &["-o", "jsonl"]));
+    Turn::Raw(ModelAnswer::events(&events).then(Then::Silence))
+}
+
+/// Asserts that half a sentence is shown, and ends the run.
+async fn is_shown_before_it_is_complete(stage: &Stage, flow: &Path) {
+    let mut running = Running::start(stage.command(flow, &["-o", "jsonl"]));
     let mut said = String::new();
     while said != "I look at the" {
         let line = running.until(r#""type":"text""#).await.pop().unwrap();
@@ -393,6 +407,22 @@ async fn a_text_is_shown_before_it_is_complete() {
     let (code, _) = running.rest().await;
     assert_eq!(code, Some(130));
     stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_text_is_shown_before_it_is_complete() {
+    let stage = Stage::new("claude", []).await;
+    let flow = flow_of(&stage, HALF_A_SENTENCE, json!({}));
+    is_shown_before_it_is_complete(&stage, &flow).await;
+}
+
+#[tokio::test]
+async fn long_a_text_of_claude_is_shown_before_it_is_complete() {
+    if is_long_or_skipped() {
+        let stage = Stage::new("claude", [half_a_sentence()]).await;
+        let flow = stage.flow(&json!({"enable": true}));
+        is_shown_before_it_is_complete(&stage, &flow).await;
+    }
 }
 
 #[tokio::test]

@@ -419,8 +419,8 @@ async fn real_servers_name_the_files_that_they_touch() {
 
 /// A real agent writes a file with its own tool and again through the gate, by another name.
 #[tokio::test]
-async fn claude_and_the_file_server_name_one_file_alike() {
-    if !foreign::are_here_or_skipped() {
+async fn long_claude_and_the_file_server_name_one_file_alike() {
+    if !testkit::run::is_long_or_skipped() {
         return;
     }
     // The folder is known only once the stage is there, so that the paths are relative to it.

@@ -1,13 +1,15 @@
 //! Agent programs that cannot be isolated, whose server does not come up, or that bypass the gate:
 //! each is reported by its code.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
-use testkit::foreign;
 use testkit::model::Turn;
 use testkit::program::{stderr, stdout};
+use testkit::run::is_long_or_skipped;
 
-use super::say;
-use super::stage::{Stage, ended};
+use super::stage::{PROVIDERS, Stage, answers, ended};
+use super::{ours, say};
 use crate::ledger::records_when;
 
 const WARNING: &str = "mcp_proxy on provider=codex runs in coexistence mode. Built-in tools \
@@ -16,13 +18,19 @@ const WARNING: &str = "mcp_proxy on provider=codex runs in coexistence mode. Bui
 
 const CODE: &str = "USER.MCP_PROXY.UNSUPPORTED_PROVIDER";
 
-/// A Codex from before `--ignore-rules` existed.
-const OLD_CODEX: &str = r#"case "$*" in
-    "exec --help") "$REAL" exec --help | sed 's/--ignore-rules//g' ;;
+/// A Codex from before `--ignore-rules` existed, which must not be started.
+fn old_codex(stage: &Stage) -> PathBuf {
+    let answers = answers("codex").replace("--ignore-rules ", "");
+    stage.program(&format!("{answers}\ntouch '{}'", stage.dir().join("started").display()))
+}
+
+/// The stage's agent without one of its flags.
+const WITHOUT_TOOLS_FLAG: &str = r#"case "$*" in
+    --help) "$REAL" --help | sed 's/--tools//' ;;
     *) exec "$REAL" "$@" ;;
 esac"#;
 
-async fn validate(stage: &Stage, flow: &std::path::Path, format: &str) -> (Option<i32>, String) {
+async fn validate(stage: &Stage, flow: &Path, format: &str) -> (Option<i32>, String) {
     let mut command = stage.countersign("validate");
     command.arg(flow).args(["--format", format]);
     let output = ended(command).await;
@@ -30,12 +38,9 @@ async fn validate(stage: &Stage, flow: &std::path::Path, format: &str) -> (Optio
 }
 
 #[tokio::test]
-async fn an_old_program_runs_in_coexistence_with_a_warning() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage = Stage::new("codex", [say("well")]).await;
-    let program = stage.program(OLD_CODEX);
+async fn an_old_program_is_reported_before_it_is_started() {
+    let stage = Stage::new("codex", []).await;
+    let program = old_codex(&stage);
     let step = stage.step_with(&json!({"enable": true}), &program);
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (code, text) = validate(&stage, &flow, "text").await;
@@ -48,14 +53,6 @@ async fn an_old_program_runs_in_coexistence_with_a_warning() {
     assert_eq!((&warning["code"], &warning["message"]), (&json!(CODE), &json!(WARNING)));
     assert_eq!(warning["path"], "states.task.provider");
 
-    let (ran, words) = stage.run_json(&flow, &[]).await;
-    assert_eq!(ran["status"], "success", "{words}");
-    assert_eq!(ran["steps"][0]["isolation"], "coexistence", "{words}");
-    let logged = |line: &str| line.contains("WARN") && line.contains(WARNING);
-    assert!(words.lines().any(logged), "{words}");
-    let told: Vec<String> = stage.model.turns().iter().map(|it| it.body.to_string()).collect();
-    assert!(told[0].contains("Use only MCP tools, never built-in tools."), "{}", told[0]);
-
     let mut step = stage.step_with(&json!({"enable": true}), &program);
     step["isolation"] = json!("required");
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
@@ -65,21 +62,46 @@ async fn an_old_program_runs_in_coexistence_with_a_warning() {
     assert_eq!(told["errors"][0]["code"], CODE, "{text}");
     let message = told["errors"][0]["message"].as_str().unwrap();
     assert_eq!(message, WARNING);
-    let asked = stage.model.requests().len();
     let output = stage.run(&flow, &[]).await;
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains(CODE), "{}", stderr(&output));
-    assert_eq!(stage.model.requests().len(), asked, "nothing was started");
+    assert!(!stage.dir().join("started").exists(), "{}", stderr(&output));
     stage.assert_nothing_left().await;
 }
 
-/// The programs as installed cause no such report; `required` changes nothing.
+/// Runs an agent in coexistence: its warning names the reason, and our tools work.
+pub(super) async fn coexists(stage: &Stage, program: &Path, reason: &str) {
+    let step = stage.step_with(&json!({"enable": true}), program);
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    let (ran, words) = stage.run_json(&flow, &[]).await;
+    assert_eq!(ran["status"], "success", "{words}");
+    assert_eq!(ran["steps"][0]["isolation"], "coexistence", "{words}");
+    assert_eq!(ran["steps"][0]["calls"], 1, "{words}");
+    assert!(stage.model.results().concat().contains("one line"), "{words}");
+    let reason = format!("Reason: {reason}.");
+    let logged = |line: &str| line.contains("WARN") && line.contains(&reason);
+    assert!(words.lines().any(logged), "{words}");
+    let asked: String = stage.model.turns().iter().map(|it| it.body.to_string()).collect();
+    assert!(asked.contains("Use only MCP tools, never built-in tools."), "{words}");
+    stage.assert_nothing_left().await;
+}
+
+/// The output of a model in these runs.
+pub(super) fn reads() -> [Turn; 2] {
+    [ours("Read", json!({"path": "a.txt"})), say("well")]
+}
+
+#[tokio::test]
+async fn an_old_program_runs_in_coexistence_with_a_warning() {
+    let stage = Stage::scripted(reads()).await;
+    let program = stage.program(WITHOUT_TOOLS_FLAG);
+    coexists(&stage, &program, "version 2.1.325 does not support --tools").await;
+}
+
+/// A program that can be isolated causes no such report; `required` changes nothing.
 #[tokio::test]
 async fn full_isolation_causes_no_warning() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage = Stage::new("codex", [say("well")]).await;
+    let stage = Stage::scripted([say("well")]).await;
     let mut step = stage.step(&json!({"enable": true}));
     step["isolation"] = json!("required");
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
@@ -100,14 +122,10 @@ const WITHOUT_SERVER: &str = r#"case "$*" in
 esac
 exec "$REAL" "$@""#;
 
-async fn server_never_up(provider: &str) {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage = Stage::new(provider, [say("I have no tools"), Turn::Stall]).await;
-    // What it offers to a probe does not matter here.
-    let program = stage.program(&format!("{}\n{WITHOUT_SERVER}", stage.offers("")));
-    let step = stage.step_with(&json!({"enable": true}), &program);
+/// Asserts that a step fails whose program works without the gate's server.
+async fn fails_without_its_server(stage: &Stage, program: &Path) {
+    let provider = stage.provider();
+    let step = stage.step_with(&json!({"enable": true}), program);
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (ran, words) = stage.run_json(&flow, &[]).await;
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("failure"), &json!(3)), "{words}");
@@ -119,23 +137,24 @@ async fn server_never_up(provider: &str) {
 }
 
 #[tokio::test]
-async fn claude_without_its_server_has_failed() {
-    server_never_up("claude").await;
+async fn an_agent_without_its_server_has_failed() {
+    for provider in PROVIDERS {
+        let stage = Stage::new(provider, []).await;
+        fails_without_its_server(&stage, &stage.fake("exit 0")).await;
+    }
 }
 
 #[tokio::test]
-async fn gemini_without_its_server_has_failed() {
-    server_never_up("gemini").await;
-}
-
-#[tokio::test]
-async fn codex_without_its_server_has_failed() {
-    server_never_up("codex").await;
-}
-
-#[tokio::test]
-async fn opencode_without_its_server_has_failed() {
-    server_never_up("opencode").await;
+async fn long_a_real_agent_without_its_server_has_failed() {
+    if !is_long_or_skipped() {
+        return;
+    }
+    for provider in PROVIDERS {
+        let stage = Stage::new(provider, [say("I have no tools"), Turn::Stall]).await;
+        // Its offer to a probe does not matter here.
+        let program = stage.program(&format!("{}\n{WITHOUT_SERVER}", stage.offers("")));
+        fails_without_its_server(&stage, &program).await;
+    }
 }
 
 /// Claude Code's output for a call of its built-in Bash.

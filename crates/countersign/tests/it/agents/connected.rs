@@ -1,13 +1,13 @@
 //! Real agents that a person connected by plain `countersign mcp`, with their own tools left on:
 //! the first request to the model holds the gate's seven tools, and the model gets from a search
-//! to the result of a call.
+//! to the result of a call. The walk of a new user has the same with Claude Code in every test run.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use testkit::foreign;
 use testkit::model;
 use testkit::program::{countersign, stderr, stdout};
+use testkit::run::is_long_or_skipped;
 use tokio::process::Command;
 
 use super::stage::{Stage, ended};
@@ -31,7 +31,7 @@ type Connect = fn(&Stage) -> Command;
 
 /// Search, description, call, final answer: each result reaches the model, and the call is recorded.
 async fn walks(provider: &str, connect: Connect) {
-    if !foreign::are_here_or_skipped() {
+    if !is_long_or_skipped() {
         return;
     }
     let read = json!({
@@ -64,7 +64,7 @@ async fn walks(provider: &str, connect: Connect) {
 
 /// Asserts that a request defines each of the tools once, with description and schema, and leaves
 /// none of them for later.
-fn assert_all_seven_in_full(body: &Value) {
+pub(super) fn assert_all_seven_in_full(body: &Value) {
     let mut defined = Vec::new();
     collect_definitions(body, &mut defined);
     for name in TOOLS {
@@ -168,21 +168,21 @@ fn opencode(stage: &Stage) -> Command {
 }
 
 #[tokio::test]
-async fn claude_finds_and_uses_a_tool() {
+async fn long_claude_finds_and_uses_a_tool() {
     walks("claude", claude).await;
 }
 
 #[tokio::test]
-async fn codex_finds_and_uses_a_tool() {
+async fn long_codex_finds_and_uses_a_tool() {
     walks("codex", codex).await;
 }
 
 #[tokio::test]
-async fn gemini_finds_and_uses_a_tool() {
+async fn long_gemini_finds_and_uses_a_tool() {
     walks("gemini", gemini).await;
 }
 
 #[tokio::test]
-async fn opencode_finds_and_uses_a_tool() {
+async fn long_opencode_finds_and_uses_a_tool() {
     walks("opencode", opencode).await;
 }

@@ -1,6 +1,6 @@
-//! Runs that are ended by Ctrl+C, by a signal, by the step's time limit and by SIGKILL, with the
-//! real programs, during a call and while their model is silent. No process is left, and the work
-//! in progress is recorded.
+//! Runs that are ended by Ctrl+C, by a signal, by the step's time limit and by SIGKILL, during a call
+//! and while their model is silent. No process is left, and the work in progress is recorded. Here a
+//! scripted agent and Codex, which is quick to start, are ended; in the long run all real programs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -56,33 +56,70 @@ impl End {
     }
 }
 
-/// Two agents at once: the first that sends a request gets a call to Bash, the other gets no
-/// response.
+/// Two agents at once: one has made a call to Bash, the other gets no response from its model.
 struct Busy {
     stage: Stage,
+    silent: Stage,
     child: Child,
     /// Everything that the run has started, by process and by group.
     family: Family,
 }
 
-async fn busy(provider: &str, timeout: &str) -> Busy {
-    let sleep = ours("Bash", json!({"command": "echo begun > begun.txt; sleep 1000"}));
-    let stage = Stage::new(provider, [sleep, Turn::Stall]).await;
-    let mut step = stage.step(&json!({"enable": true}));
-    step["timeout"] = json!(timeout);
+/// The agents of a run that is to be ended.
+#[derive(Clone, Copy, Debug)]
+enum Agents {
+    Scripted,
+    /// A real program in a call, and a scripted one.
+    Real(&'static str),
+    /// Two real programs.
+    Both(&'static str),
+}
+
+impl Agents {
+    async fn stages(self) -> [Stage; 2] {
+        let sleep = [ours("Bash", json!({"command": "echo begun > begun.txt; sleep 1000"}))];
+        let silent = [Turn::Stall];
+        match self {
+            Agents::Scripted => [Stage::scripted(sleep).await, Stage::scripted(silent).await],
+            Agents::Real(provider) => {
+                [Stage::new(provider, sleep).await, Stage::scripted(silent).await]
+            }
+            Agents::Both(provider) => {
+                [Stage::new(provider, sleep).await, Stage::new(provider, silent).await]
+            }
+        }
+    }
+
+    /// Returns a time in which the programs can begin their work on a busy machine.
+    fn time(self) -> &'static str {
+        match self {
+            Agents::Both("gemini" | "opencode") => "60s",
+            Agents::Scripted | Agents::Real(_) | Agents::Both(_) => "20s",
+        }
+    }
+}
+
+async fn busy(agents: Agents, timeout: &str) -> Busy {
+    let [stage, silent] = agents.stages().await;
+    let steps = [&stage, &silent].map(|stage| {
+        let mut step = stage.step(&json!({"enable": true}));
+        step["timeout"] = json!(timeout);
+        step
+    });
     // One that was too slow does not end the other.
     let both = json!({"type": "parallel", "parallel": ["a", "b"], "strategy": "best_effort",
                       "on_success": "done"});
-    let flow = stage.flow_of(json!({"initial": "both", "both": both, "a": step, "b": step}));
+    let [a, b] = steps;
+    let flow = stage.flow_of(json!({"initial": "both", "both": both, "a": a, "b": b}));
     let child = stage.command(&flow, &stage.patient_gate()).spawn().unwrap();
     let begun = stage.workspace().join("begun.txt");
     eventually_within(PATIENCE, || async {
-        (begun.exists() && stage.model.turns().len() >= 2).then_some(())
+        (begun.exists() && !silent.model.turns().is_empty()).then_some(())
     })
     .await;
     let family = Family::of(pid(&child));
     assert!(family.pids.len() > 5, "run, two supervisors, two agents, Bash: {family:?}");
-    Busy { stage, child, family }
+    Busy { stage, silent, child, family }
 }
 
 pub(super) fn pid(child: &Child) -> Pid {
@@ -141,12 +178,9 @@ fn processes() -> Vec<(i32, i32, i32)> {
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(read).collect()
 }
 
-async fn ends(provider: &str, end: End) {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let timeout = if end == End::TimeOut { time_of(provider) } else { "10m" };
-    let Busy { stage, mut child, family } = busy(provider, timeout).await;
+async fn ends(agents: Agents, end: End) {
+    let timeout = if end == End::TimeOut { agents.time() } else { "10m" };
+    let Busy { stage, silent: _silent, mut child, family } = busy(agents, timeout).await;
     let patience = match end.signal() {
         Some(signal) => {
             kill_process(pid(&child), signal).unwrap();
@@ -156,7 +190,7 @@ async fn ends(provider: &str, end: End) {
     };
     let status = tokio::time::timeout(patience, child.wait()).await.expect("it ends").unwrap();
     let (code, run_status, step_status, call_status) = end.leaves();
-    assert_eq!(status.code(), code, "{provider} {end:?}: {status}");
+    assert_eq!(status.code(), code, "{agents:?} {end:?}: {status}");
     let nobody = || async { (family.left().is_empty() && stage.left().is_empty()).then_some(()) };
     eventually_within(SOON, nobody).await;
     let steps = stage.home().join("steps");
@@ -167,23 +201,15 @@ async fn ends(provider: &str, end: End) {
     stage.assert_nothing_left().await;
     let runs = run(stage.dir(), ["runs", "list", "--workflow", "flow", "-o", "json"]).await;
     let runs: Value = serde_json::from_slice(&runs.stdout).unwrap();
-    assert_eq!(runs["runs"][0]["status"], run_status, "{provider} {end:?}: {runs}");
+    assert_eq!(runs["runs"][0]["status"], run_status, "{agents:?} {end:?}: {runs}");
     let id = runs["runs"][0]["id"].as_str().unwrap();
     let shown = run(stage.dir(), ["runs", "show", id, "-o", "json"]).await;
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let steps = shown["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 2, "{shown}");
-    assert!(steps.iter().all(|step| step["status"] == step_status), "{provider} {end:?}: {shown}");
+    assert!(steps.iter().all(|step| step["status"] == step_status), "{agents:?} {end:?}: {shown}");
     let fits = |record: &Value| record["tool"] == "Bash" && record["status"] == call_status;
     records_when(&stage.home(), |records| records.iter().any(fits)).await;
-}
-
-/// Returns a time in which the program can make its call on a busy machine.
-fn time_of(provider: &str) -> &'static str {
-    match provider {
-        "claude" | "codex" => "20s",
-        _ => "60s",
-    }
 }
 
 /// Starts another run in the same home, which finds the leftovers of the killed one.
@@ -197,53 +223,40 @@ async fn next_start(stage: &Stage) {
 }
 
 #[tokio::test]
-async fn ctrl_c_leaves_nothing_of_claude() {
-    ends("claude", End::Interrupt).await;
-}
-
-#[tokio::test]
-async fn ctrl_c_leaves_nothing_of_gemini() {
-    ends("gemini", End::Interrupt).await;
-}
-
-#[tokio::test]
 async fn ctrl_c_leaves_nothing_of_codex() {
-    ends("codex", End::Interrupt).await;
-}
-
-#[tokio::test]
-async fn ctrl_c_leaves_nothing_of_opencode() {
-    ends("opencode", End::Interrupt).await;
+    if foreign::are_here_or_skipped() {
+        ends(Agents::Real("codex"), End::Interrupt).await;
+    }
 }
 
 #[tokio::test]
 async fn sigterm_ends_a_run_like_ctrl_c() {
-    ends("codex", End::Terminate).await;
+    ends(Agents::Scripted, End::Terminate).await;
 }
 
 #[tokio::test]
 async fn a_closed_terminal_ends_a_run_like_ctrl_c() {
-    ends("gemini", End::Hangup).await;
+    ends(Agents::Scripted, End::Hangup).await;
 }
 
 #[tokio::test]
 async fn a_killed_run_takes_everything_with_it() {
-    ends("codex", End::Kill).await;
+    ends(Agents::Scripted, End::Kill).await;
 }
 
 #[tokio::test]
 async fn a_step_that_takes_too_long_is_ended() {
-    ends("codex", End::TimeOut).await;
+    ends(Agents::Scripted, End::TimeOut).await;
 }
 
-/// Ends runs in every way, twenty times; only in the long run, as the tests above cover each once.
-async fn again_and_again(provider: &str) {
+/// Ends runs of a real program in every way, twenty times.
+async fn again_and_again(provider: &'static str) {
     if !is_long_or_skipped() {
         return;
     }
     for _ in 0..20 {
         for end in End::ALL {
-            ends(provider, end).await;
+            ends(Agents::Both(provider), end).await;
         }
     }
 }

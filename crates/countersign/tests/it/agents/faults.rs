@@ -6,9 +6,10 @@ use std::path::Path;
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use testkit::foreign;
+use testkit::foreign::control;
 use testkit::model::Turn;
 use testkit::program::{stderr, stdout};
+use testkit::run::is_long_or_skipped;
 use testkit::wait::eventually_within;
 
 use super::ending::pid;
@@ -50,18 +51,15 @@ async fn a_program_that_crashes_or_hangs_fails_its_step() {
     assert_eq!(error(&step), "claude never listed the gate's tools: its MCP server did not start");
 }
 
-#[tokio::test]
-async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
+/// Asserts that a step ends whose model talks rubbish, fails or loops.
+async fn ends_with_its_model(stage: impl AsyncFn(Vec<Turn>) -> Stage) {
     for (turns, timeout, status) in [
         (vec![Turn::Rubbish; 20], "30s", "failure"),
         (vec![Turn::Fail(500); 20], "30s", "failure"),
         (repeat_n(ours("Read", json!({"path": "a.txt"})), 5_000).collect(), "5s", "timed_out"),
     ] {
         let turn = format!("{:?}", turns[0]);
-        let stage = Stage::new("codex", turns).await;
+        let stage = stage(turns).await;
         let mut step = stage.step(&json!({"enable": true}));
         step["timeout"] = json!(timeout);
         let flow = stage.flow_of(json!({"initial": "task", "task": step}));
@@ -80,17 +78,33 @@ async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
 }
 
 #[tokio::test]
-async fn prompts_of_any_size_are_accepted_or_rejected_with_a_reason() {
-    if !foreign::are_here_or_skipped() {
-        return;
+async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
+    ends_with_its_model(async |turns| Stage::scripted(turns).await).await;
+}
+
+#[tokio::test]
+async fn long_a_model_that_talks_rubbish_fails_or_loops_ends_codex() {
+    if is_long_or_skipped() {
+        ends_with_its_model(async |turns| Stage::new("codex", turns).await).await;
     }
+}
+
+#[tokio::test]
+async fn prompts_of_any_size_are_accepted_or_rejected_with_a_reason() {
     // A command's output can be a prompt; this is 1.4 MB, which Claude takes and Codex does not.
     let print = json!({"type": "step", "command": "head -c 700000 /dev/zero | tr '\\0' x",
                        "on_success": "task"});
     let twice = "{{.states.print.Output}} {{.states.print.Output}}";
     for (provider, fits) in [("claude", true), ("codex", false)] {
-        let stage = Stage::new(provider, [super::say("much")]).await;
-        let mut step = stage.step(&json!({"enable": true}));
+        let (stage, mut step) = if fits {
+            let stage = Stage::scripted([super::say("much")]).await;
+            let step = stage.step(&json!({"enable": true}));
+            (stage, step)
+        } else {
+            let stage = Stage::new(provider, []).await;
+            let step = stage.step_with(&json!({"enable": true}), &stage.fake("exit 1"));
+            (stage, step)
+        };
         step["prompt"] = json!(twice);
         let flow = stage.flow_of(json!({"initial": "print", "print": print, "task": step}));
         let (ran, words) = stage.run_json(&flow, &[]).await;
@@ -116,11 +130,8 @@ async fn prompts_of_any_size_are_accepted_or_rejected_with_a_reason() {
 /// Values are text to the shell, both from an input and from a model's output.
 #[tokio::test]
 async fn nothing_that_is_put_into_a_command_is_run() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let evil = "$(touch pwned) `touch pwned`; touch pwned '\"$(touch pwned)\n touch pwned";
-    let stage = Stage::new("claude", [super::say(evil)]).await;
+    let stage = Stage::scripted([super::say(evil)]).await;
     let shell = |value: &str, next: &str| {
         let command = format!("printf '%s\\n' {value} | tee -a heard.txt");
         json!({"type": "step", "command": command, "on_success": next})
@@ -190,42 +201,45 @@ fn detour(stage: &Stage, provider: &str, mark: &Path) -> (Value, &'static str) {
     }
 }
 
-/// Without isolation, what a workflow names runs outside the gate.
 #[tokio::test]
 async fn no_login_or_package_that_a_workflow_names_runs_beside_the_gate() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     for provider in ["claude", "codex", "opencode"] {
         let stage = Stage::new(provider, []).await;
         let mark = stage.dir().join("mark");
         let (options, place) = detour(&stage, provider, &mark);
-        let flow = |enable: bool| {
-            let mut step = stage.step(&json!({"enable": enable}));
-            step["options"] = options.clone();
-            stage.flow_of(json!({"initial": "task", "task": step}))
-        };
-        let refused = stage.run(&flow(true), &[]).await;
+        let mut step = stage.step(&json!({"enable": true}));
+        step["options"] = options;
+        step["options"]["command"] = json!(stage.fake("exit 1"));
+        let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+        let refused = stage.run(&flow, &[]).await;
         let words = stderr(&refused);
         assert_eq!(refused.status.code(), Some(2), "{words}");
         assert!(words.contains(place), "{words}");
         assert!(!mark.exists(), "{words}");
-        let child = stage.command(&flow(false), &[]).spawn().unwrap();
-        eventually_within(PATIENCE, || async { mark.exists().then_some(()) }).await;
-        let _ = kill_process(pid(&child), Signal::INT);
-        child.wait_with_output().await.unwrap();
         stage.assert_nothing_left().await;
+        let name = format!("login-or-package-{provider}");
+        control(&name, include_str!("faults.rs"), works_without_isolation(provider)).await;
     }
+}
+
+/// The control: without isolation, what a workflow names runs outside the gate.
+async fn works_without_isolation(provider: &str) {
+    let stage = Stage::new(provider, []).await;
+    let mark = stage.dir().join("mark");
+    let mut step = stage.step(&json!({"enable": false}));
+    step["options"] = detour(&stage, provider, &mark).0;
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    let child = stage.command(&flow, &[]).spawn().unwrap();
+    eventually_within(PATIENCE, || async { mark.exists().then_some(()) }).await;
+    let _ = kill_process(pid(&child), Signal::INT);
+    child.wait_with_output().await.unwrap();
+    stage.assert_nothing_left().await;
 }
 
 /// A newer program replaces the running one, as an update does.
 #[tokio::test]
 async fn a_run_goes_on_when_its_program_is_replaced() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage =
-        Stage::new("claude", [ours("Read", json!({"path": "a.txt"})), super::say("read")]).await;
+    let stage = Stage::scripted([ours("Read", json!({"path": "a.txt"})), super::say("read")]).await;
     let program = stage.dir().join("countersign");
     std::fs::copy(env!("CARGO_BIN_EXE_countersign"), &program).unwrap();
     let (own, new) = (program.display(), stage.dir().join("new"));

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use testkit::foreign;
 use testkit::upstream::scripted;
 
 use super::stage::Stage;
@@ -27,11 +26,8 @@ fn with_config<'a>(config: &'a [String; 2], more: &[&'a str]) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn servers_can_be_had_beside_the_agents_own_tools() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let turns = [ours("x__echo", json!({"word": "hello"})), say("echoed")];
-    let stage = Stage::new("claude", turns).await;
+    let stage = Stage::scripted(turns).await;
     let config = stage.config(&servers(&stage));
     let proxy = json!({"enable": true, "intercept_builtins": false, "mcp_servers": ["x"]});
     let (ran, words) = stage.run_json(&stage.flow(&proxy), &with_config(&config, &[])).await;
@@ -57,10 +53,7 @@ async fn servers_can_be_had_beside_the_agents_own_tools() {
 /// Without `mcp_proxy` an agent is as the user configured it, and nothing goes through the gate.
 #[tokio::test]
 async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage = Stage::new("claude", [say("as ever")]).await;
+    let stage = Stage::scripted([say("as ever")]).await;
     let mut step = stage.step(&json!({"enable": false}));
     step.as_object_mut().unwrap().remove("mcp_proxy");
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
@@ -76,10 +69,7 @@ async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
 /// Returns our tools among those offered to a model, without the prefix that the program adds to
 /// their names.
 fn offered(stage: &Stage) -> BTreeSet<String> {
-    let plain = |name: &String| {
-        let name = name.replace("awf_proxy.", "awf-proxy__");
-        name.rsplit_once("awf-proxy__").map(|(_, name)| name.to_owned())
-    };
+    let plain = |name: &String| name.rsplit_once("awf-proxy__").map(|(_, name)| name.to_owned());
     let advertised = stage.model.advertised();
     let all: BTreeSet<String> = advertised.iter().filter_map(plain).collect();
     all
@@ -91,15 +81,12 @@ fn built_in_and(more: &[&str]) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn concurrent_agents_each_have_their_own_tools_and_folder() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
     let read = || ours("Read", json!({"path": "own.txt"}));
     let reach = || ours("Read", json!({"path": "../two/own.txt"}));
     let turns = [read(), reach(), ours("x__echo", json!({"path": "from one"})), say("one")];
-    let one = Stage::new("claude", turns).await;
+    let one = Stage::scripted(turns).await;
     let turns = [read(), ours("y__other", json!({"path": "from two"})), say("two")];
-    let two = Stage::new("codex", turns).await;
+    let two = Stage::scripted(turns).await;
     let config = one.config(&servers(&one));
     let mut steps = Vec::new();
     for (stage, name, servers) in [(&one, "one", json!(["x"])), (&two, "two", json!(["y"]))] {
@@ -115,7 +102,6 @@ async fn concurrent_agents_each_have_their_own_tools_and_folder() {
     let (ran, words) = one.run_json(&one.flow_of(states), &with_config(&config, &[])).await;
     assert_eq!(ran["status"], "success", "{words}");
     assert_eq!(offered(&one), built_in_and(&["x__echo"]), "{:?}", one.model.advertised());
-    // Codex' own resource readers, which cannot be disabled, are not in our namespace.
     assert_eq!(
         offered(&two),
         built_in_and(&["y__off", "y__other"]),
@@ -128,7 +114,7 @@ async fn concurrent_agents_each_have_their_own_tools_and_folder() {
     let records = records_when(&one.home(), |records| records.len() == 5).await;
     for record in &records {
         let of_one = record["token"] == "flow/one/claude";
-        assert!(of_one || record["token"] == "flow/two/codex", "{record}");
+        assert!(of_one || record["token"] == "flow/two/claude", "{record}");
         if record["tool"] == "Read" && record["status"] == "success" {
             let folder = one.workspace().join(if of_one { "one" } else { "two" });
             let path = folder.join("own.txt").display().to_string();
@@ -136,6 +122,6 @@ async fn concurrent_agents_each_have_their_own_tools_and_folder() {
         }
     }
     let count = |name: &str| records.iter().filter(|it| it["token"] == name).count();
-    assert_eq!((count("flow/one/claude"), count("flow/two/codex")), (3, 2));
+    assert_eq!((count("flow/one/claude"), count("flow/two/claude")), (3, 2));
     one.assert_nothing_left().await;
 }

@@ -1,6 +1,6 @@
 //! A run with a real agent program: a fresh home, a workspace and a scripted model.
 
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::foreign;
 use testkit::model::{self, Model, Turn};
-use testkit::program::{command, countersign, run, stderr, stdout};
+use testkit::program::{command, countersign, example, run, stderr, stdout};
 use testkit::wait::eventually;
 use tokio::process::Command;
 
@@ -64,6 +64,16 @@ impl Stage {
         stage
     }
 
+    /// A stage with a program of ours in the place of Claude Code, for tests in which any agent will
+    /// do.
+    pub(crate) async fn scripted(turns: impl IntoIterator<Item = Turn>) -> Stage {
+        let stage = Stage::unprobed("claude", turns).await;
+        stage.is_staged.store(true, Ordering::Relaxed);
+        std::fs::create_dir(stage.bin()).unwrap();
+        symlink(example("scripted_agent"), stage.bin().join("claude")).unwrap();
+        stage
+    }
+
     /// A stage on which no program was probed yet.
     pub(crate) async fn unprobed(provider: &str, turns: impl IntoIterator<Item = Turn>) -> Stage {
         let dir = tempfile::tempdir().unwrap();
@@ -82,6 +92,10 @@ impl Stage {
         stage
     }
 
+    pub(crate) fn provider(&self) -> &str {
+        &self.provider
+    }
+
     pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join("workspace")
     }
@@ -91,17 +105,28 @@ impl Stage {
         self.home().join("probes")
     }
 
+    /// Returns the folder of programs that come before the real ones.
+    fn bin(&self) -> PathBuf {
+        self.dir.path().join("bin")
+    }
+
+    /// Returns the agent that the stage works with.
+    fn real(&self) -> PathBuf {
+        let scripted = self.bin().join(&self.provider);
+        let real = || foreign::folder().join("agents/bin").join(&self.provider);
+        if scripted.exists() { scripted } else { real() }
+    }
+
     /// Returns the folder around all of it.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Makes a program for `options.command`: a shell script, in which `$REAL` is the real agent
+    /// Makes a program for `options.command`: a shell script, in which `$REAL` is the stage's agent
     /// and `$HOME_OF_GATE` the gate's home.
     pub(crate) fn program(&self, script: &str) -> PathBuf {
         self.is_staged.store(true, Ordering::Relaxed);
-        let real = foreign::folder().join("agents/bin").join(&self.provider);
-        let home = self.home();
+        let (real, home) = (self.real(), self.home());
         let path = self.dir.path().join("agent.sh");
         let (real, home) = (real.display(), home.display());
         let text = format!("#!/bin/sh\nREAL='{real}' HOME_OF_GATE='{home}'\n{script}\n");
@@ -113,7 +138,13 @@ impl Stage {
     /// Makes a program that answers the queries sent to Claude Code before its start, offers our
     /// tools to a probe, and then runs the script.
     pub(crate) fn fake_claude(&self, script: &str) -> PathBuf {
-        self.program(&format!("{CLAUDE_ANSWERS}\n{}\n{script}", self.offers("")))
+        self.program(&format!("{}\n{}\n{script}", answers("claude"), self.offers("")))
+    }
+
+    /// Makes the same for the stage's own agent.
+    pub(crate) fn fake(&self, script: &str) -> PathBuf {
+        let answers = answers(&self.provider);
+        self.program(&format!("{answers}\n{}\n{script}", self.offers("")))
     }
 
     /// Returns the part of a script that offers our Read to a probe, as the real program does, and
@@ -169,7 +200,7 @@ impl Stage {
     /// Returns the agent's step, whatever else its workflow has.
     pub(crate) fn step(&self, proxy: &Value) -> Value {
         let url = self.model.url();
-        let options = match self.provider.as_str() {
+        let mut options = match self.provider.as_str() {
             "claude" => json!({"env": {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "test"}}),
             "gemini" => json!({
                 "env": {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "test"},
@@ -184,6 +215,9 @@ impl Stage {
             }
             other => panic!("unknown provider {other}"),
         };
+        if self.bin().exists() {
+            options["command"] = json!(self.real());
+        }
         json!({
             "type": "agent", "provider": self.provider, "prompt": "do it", "options": options,
             "mcp_proxy": proxy, "timeout": "4m", "on_success": "done",
@@ -233,9 +267,9 @@ impl Stage {
 
     fn prepared(&self, program: &Path) -> Command {
         let mut command = command(program, self.dir.path());
-        let programs = foreign::folder().join("agents/bin");
+        let programs = [self.bin(), foreign::folder().join("agents/bin")];
         let path = std::env::var_os("PATH").unwrap();
-        let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+        let path = programs.into_iter().chain(std::env::split_paths(&path));
         command
             .env("PATH", std::env::join_paths(path).unwrap())
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
@@ -315,9 +349,36 @@ const OFFERS: &str = r#"case "$PWD" in */probes/*)
         exec cat <&3' probed "$port" "${OFFERED%% *}" "${OFFERED#* }" ;;
 esac"#;
 
-/// The answers that `Installed::detect` expects of Claude Code.
-const CLAUDE_ANSWERS: &str = r#"case "$1" in
-    --version) echo "2.1.325 (Claude Code)"; exit ;;
-    --help) echo "--output-format stream-json --verbose --mcp-config --strict-mcp-config --tools \
-        --allowedTools --setting-sources"; exit ;;
-esac"#;
+/// Returns the part of a script that answers what an agent is asked before its start: its version,
+/// which is that of the table, its flags, and for Codex its models.
+pub(crate) fn answers(provider: &str) -> String {
+    let (version, flags) = match provider {
+        "claude" => (
+            "2.1.325 (Claude Code)",
+            "--output-format stream-json --verbose --mcp-config --strict-mcp-config --tools \
+             --allowedTools --setting-sources",
+        ),
+        "gemini" => (
+            "0.61.0",
+            "--output-format stream-json --policy --allowed-mcp-server-names --extensions \
+             --skip-trust",
+        ),
+        "codex" => (
+            "codex-cli 0.166.0",
+            "--json --config --skip-git-repo-check --sandbox --ephemeral --ignore-user-config \
+             --ignore-rules --disable",
+        ),
+        "opencode" => ("1.18.33", "--format --model --pure --agent"),
+        other => panic!("unknown provider {other}"),
+    };
+    let model = json!({"slug": "gpt-5.5", "shell_type": "default", "apply_patch_tool_type": null,
+        "supports_search_tool": false});
+    let models = json!({"models": [model]});
+    format!(
+        "case \"$*\" in\n\
+         --version) echo '{version}'; exit ;;\n\
+         --help | 'exec --help' | 'run --help') echo '{flags}'; exit ;;\n\
+         'debug models') echo '{models}'; exit ;;\n\
+         esac"
+    )
+}

@@ -9,8 +9,9 @@ use testkit::foreign;
 use testkit::program::{stderr, stdout};
 use testkit::run::is_long_or_skipped;
 
+use super::coexistence::{coexists, reads};
+use super::say;
 use super::stage::{Stage, ended};
-use super::{ours, say};
 
 const UNSUPPORTED: &str = "USER.MCP_PROXY.UNSUPPORTED_PROVIDER";
 
@@ -36,7 +37,7 @@ fn records(stage: &Stage) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Starts the real program without the arguments that remove its tools.
+/// Starts a program without the arguments that remove its tools.
 const KEEPS_TOOLS: &str = r#"left=$#
 while [ "$left" -gt 0 ]; do
     arg=$1; shift; left=$((left - 1))
@@ -44,18 +45,16 @@ while [ "$left" -gt 0 ]; do
 done
 exec "$PROGRAM" "$@""#;
 
-#[tokio::test]
-async fn an_unknown_version_is_probed_once_and_then_isolated() {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let turns = [ours("Read", json!({"path": "a.txt"})), say("well")];
-    let stage = Stage::unprobed("claude", turns).await;
-    let flow = flow(&stage, &old("claude-2.1"), "required");
-    let told = validated(&stage, &flow).await;
+/// A scripted agent of a version that the table does not have.
+const UNKNOWN: &str = "[ \"$*\" = --version ] && echo '9.9.9 (Claude Code)' && exit";
+
+/// Asserts that a program is probed by the first command, and runs isolated.
+async fn is_probed_once(stage: &Stage, program: &Path) {
+    let flow = flow(stage, program, "required");
+    let told = validated(stage, &flow).await;
     assert_eq!((&told["valid"], &told["warnings"]), (&json!(true), &json!([])), "{told}");
     assert!(stage.model.requests().is_empty(), "a probe asks no model of the person's");
-    let kept = records(&stage);
+    let kept = records(stage);
     let [record] = &kept[..] else { panic!("{kept:?}") };
     let text = std::fs::read_to_string(record).unwrap();
     assert!(text.contains("\"isolated\":true"), "{text}");
@@ -65,47 +64,81 @@ async fn an_unknown_version_is_probed_once_and_then_isolated() {
     assert_eq!(ran["status"], "success", "{words}");
     assert_eq!(ran["steps"][0]["isolation"], "full", "{words}");
     assert!(stage.model.results()[0].contains("one line"), "{words}");
-    assert_eq!(records(&stage), kept);
+    assert_eq!(records(stage), kept);
     assert_eq!(record.metadata().unwrap().modified().unwrap(), written, "probed again");
     stage.assert_nothing_left().await;
 }
 
 #[tokio::test]
-async fn an_unknown_version_that_keeps_tools_is_found_by_the_probe() {
-    if !foreign::are_here_or_skipped() {
-        return;
+async fn an_unknown_version_is_probed_once_and_then_isolated() {
+    let stage = Stage::scripted(reads()).await;
+    let program = stage.program(&format!("{UNKNOWN}\nexec \"$REAL\" \"$@\""));
+    is_probed_once(&stage, &program).await;
+}
+
+#[tokio::test]
+async fn long_claude_2_1_is_probed_once_and_then_isolated() {
+    if is_long_or_skipped() {
+        let stage = Stage::unprobed("claude", reads()).await;
+        is_probed_once(&stage, &old("claude-2.1")).await;
     }
-    let stage = Stage::new("claude", [say("well")]).await;
-    let script = format!("PROGRAM='{}'\n{KEEPS_TOOLS}", old("claude-2.1").display());
-    let program = stage.program(&script);
-    let told = validated(&stage, &flow(&stage, &program, "preferred")).await;
+}
+
+/// Asserts that a program of an unknown version is warned about, as it still offers these tools.
+async fn is_warned_about(stage: &Stage, program: &Path, offers: &str) {
+    let told = validated(stage, &flow(stage, program, "preferred")).await;
     let message = told["warnings"][0]["message"].as_str().unwrap_or_else(|| panic!("{told}"));
-    let reason = "Reason: version 2.1.100 still offers Agent, AskUserQuestion, Bash and ";
-    assert!(message.contains(reason), "{message}");
+    assert!(message.contains(&format!("Reason: version {offers}")), "{message}");
     assert!(message.contains("Use 'openai_compatible' for guaranteed"), "{message}");
-    let told = validated(&stage, &flow(&stage, &program, "required")).await;
+    let told = validated(stage, &flow(stage, program, "required")).await;
     assert_eq!(told["errors"][0]["code"], UNSUPPORTED, "{told}");
     stage.assert_nothing_left().await;
 }
 
-/// The real program, which says that it is the version of the table.
 #[tokio::test]
-async fn a_known_version_that_keeps_tools_is_refused_before_any_request() {
-    if !foreign::are_here_or_skipped() {
-        return;
+async fn an_unknown_version_that_keeps_tools_is_found_by_the_probe() {
+    let stage = Stage::scripted([]).await;
+    let program = stage.program(&format!("{UNKNOWN}\nPROGRAM=\"$REAL\"\n{KEEPS_TOOLS}"));
+    is_warned_about(&stage, &program, "9.9.9 still offers Bash, Read.").await;
+}
+
+#[tokio::test]
+async fn long_claude_2_1_that_keeps_tools_is_found_by_the_probe() {
+    if is_long_or_skipped() {
+        let stage = Stage::new("claude", []).await;
+        let script = format!("PROGRAM='{}'\n{KEEPS_TOOLS}", old("claude-2.1").display());
+        let offers = "2.1.100 still offers Agent, AskUserQuestion, Bash and ";
+        is_warned_about(&stage, &stage.program(&script), offers).await;
     }
-    let stage = Stage::new("claude", [say("well")]).await;
+}
+
+/// Asserts that a program which says that it is the version of the table is refused, as it still
+/// offers these tools.
+async fn is_refused(stage: &Stage, offers: &str) {
     let program = stage.program(&format!("PROGRAM=\"$REAL\"\n{KEEPS_TOOLS}"));
-    let flow = flow(&stage, &program, "preferred");
+    let flow = flow(stage, &program, "preferred");
     let output = stage.run(&flow, &[]).await;
     let words = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{words}");
-    let reason = "claude cannot be isolated here: version 2.1.325 still offers Agent, ";
-    assert!(words.contains("USER.WORKFLOW.AGENT_UNAVAILABLE") && words.contains(reason), "{words}");
-    let told = validated(&stage, &flow).await;
-    assert!(told["errors"][0]["message"].as_str().unwrap().contains(reason), "{told}");
+    let reason = format!("claude cannot be isolated here: version 2.1.325 still offers {offers}");
+    let code = "USER.WORKFLOW.AGENT_UNAVAILABLE";
+    assert!(words.contains(code) && words.contains(&reason), "{words}");
+    let told = validated(stage, &flow).await;
+    assert!(told["errors"][0]["message"].as_str().unwrap().contains(&reason), "{told}");
     assert!(stage.model.requests().is_empty(), "{words}");
     stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_known_version_that_keeps_tools_is_refused_before_any_request() {
+    is_refused(&Stage::scripted([say("well")]).await, "Bash, Read").await;
+}
+
+#[tokio::test]
+async fn long_claude_that_keeps_its_tools_is_refused_before_any_request() {
+    if is_long_or_skipped() {
+        is_refused(&Stage::new("claude", [say("well")]).await, "Agent, ").await;
+    }
 }
 
 /// Returns the events of a run.
@@ -187,44 +220,18 @@ async fn a_program_that_announces_its_own_tools_is_ended_at_once() {
     stage.assert_nothing_left().await;
 }
 
-/// Runs an old version in coexistence: its warning names the reason, and our tools work.
-async fn coexists(provider: &str, name: &str, reason: &str) {
-    if !foreign::are_here_or_skipped() {
-        return;
-    }
-    let stage = Stage::new(provider, [ours("Read", json!({"path": "a.txt"})), say("well")]).await;
-    let (ran, words) = stage.run_json(&flow(&stage, &old(name), "preferred"), &[]).await;
-    assert_eq!(ran["status"], "success", "{words}");
-    assert_eq!(ran["steps"][0]["isolation"], "coexistence", "{words}");
-    assert_eq!(ran["steps"][0]["calls"], 1, "{words}");
-    assert!(stage.model.results().concat().contains("one line"), "{words}");
-    assert!(words.contains(&format!("Reason: {reason}.")), "{words}");
-    let asked: String = stage.model.turns().iter().map(|it| it.body.to_string()).collect();
-    assert!(asked.contains("Use only MCP tools, never built-in tools."), "{words}");
-    stage.assert_nothing_left().await;
-}
-
 #[tokio::test]
-async fn claude_2_0_coexists() {
-    coexists("claude", "claude-2.0", "version 2.0.0 does not support --tools").await;
-}
-
-#[tokio::test]
-async fn codex_0_120_coexists() {
-    let reason = "version 0.120.0 does not support --ignore-user-config, --ignore-rules";
-    coexists("codex", "codex-0.120", reason).await;
-}
-
-#[tokio::test]
-async fn gemini_0_20_coexists() {
-    coexists("gemini", "gemini-0.20", "version 0.20.0 does not support --policy, --skip-trust")
-        .await;
-}
-
-#[tokio::test]
-async fn long_gemini_0_30_coexists() {
+async fn long_old_versions_coexist() {
     if !is_long_or_skipped() {
         return;
     }
-    coexists("gemini", "gemini-0.30", "version 0.30.0 does not support --skip-trust").await;
+    let codex = "version 0.120.0 does not support --ignore-user-config, --ignore-rules";
+    for (provider, name, reason) in [
+        ("claude", "claude-2.0", "version 2.0.0 does not support --tools"),
+        ("codex", "codex-0.120", codex),
+        ("gemini", "gemini-0.20", "version 0.20.0 does not support --policy, --skip-trust"),
+        ("gemini", "gemini-0.30", "version 0.30.0 does not support --skip-trust"),
+    ] {
+        coexists(&Stage::new(provider, reads()).await, &old(name), reason).await;
+    }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use testkit::foreign;
 use testkit::program::{first_lines, stderr, stdout};
 
+use super::connected::assert_all_seven_in_full;
 use super::stage::{Stage, ended};
 use super::{ours, say};
 use crate::packages;
@@ -116,6 +117,7 @@ impl Walk {
             .env("MCP_STARTUP_WAIT_MS", "60000");
         let output = ended(claude).await;
         assert!(stdout(&output).contains("it has one line"), "{output:?}");
+        assert_all_seven_in_full(&self.stage.model.turns()[0].body);
         let results = self.stage.model.results();
         assert!(results[0].contains("files:read_text_file"), "{results:?}");
         assert!(results[1].contains("one line"), "{results:?}");
