@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 pub(super) type Words = LazyLock<Vec<&'static str>>;
 
 /// Returns the rows of a file.
-pub(super) fn rows(file: &'static str) -> impl Iterator<Item = &'static str> {
+pub(super) fn rows(file: &str) -> impl Iterator<Item = &str> {
     file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
