@@ -13,6 +13,7 @@ use domain::config::{
 use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::trust::{self, ServerText};
+use mcp::Service;
 use serde_json::Value;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
