@@ -5,9 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use access::tokens::random_digits;
 use domain::config::Config;
 use domain::{Code, Refusal};
-use access::tokens::random_digits;
 use mcp::http::names_this_machine;
 
 /// The number of random bytes in the name of a start.

@@ -4,8 +4,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::Refusal;
 use access::tokens::{digest, secret};
+use domain::Refusal;
 use jiff::{SignedDuration, Timestamp};
 use redact::Credential;
 use tokio_util::sync::CancellationToken;

@@ -136,8 +136,7 @@ fn reference() -> String {
 
 #[test]
 fn the_servers_are_documented() {
-    const START: &str =
-        "<!-- servers: made from crates/touch/src/targets/table/servers.json -->\n";
+    const START: &str = "<!-- servers: made from crates/touch/src/targets/table/servers.json -->\n";
     const END: &str = "<!-- end of servers -->\n";
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/targets.md");
     let document = std::fs::read_to_string(path).expect("docs/targets.md is there");
