@@ -19,8 +19,8 @@ use crate::logging;
 use crate::off_limits;
 use crate::plugins::Plugins;
 use crate::site::Site;
-use crate::telemetry::Telemetry;
 use crate::workspace::{self, Keeper};
+use telemetry::Telemetry;
 
 /// The name of the default token.
 pub(crate) const AGENT_TOKEN: &str = "agent-token";
@@ -84,7 +84,7 @@ pub(crate) fn build(site: &Site, reach: Reach, purpose: Purpose) -> Result<App, 
     let (home, config) = (site.home()?, &site.source()?.config);
     let store = site.store()?;
     store.vault().choose_key(config.secrets_key.clone());
-    let telemetry = Telemetry::start(&config.telemetry);
+    let telemetry = Telemetry::start(&config.telemetry, logging::redactor);
     let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());
     logging::redact_with(gateway.settings().redactor.clone());

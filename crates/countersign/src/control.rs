@@ -32,7 +32,7 @@ use crate::home::{Home, Secret};
 use crate::output::progress::while_waiting;
 use crate::output::{note, plain_lines};
 use crate::site::Site;
-use crate::telemetry::Telemetry;
+use telemetry::Telemetry;
 
 /// The path at which a connection on `control.sock` becomes a stream of MCP lines.
 pub(crate) const LINES_PATH: &str = "/mcp/lines";

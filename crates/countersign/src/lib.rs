@@ -24,7 +24,6 @@ mod spool;
 mod step;
 mod stop_signal;
 mod supervise;
-mod telemetry;
 mod workspace;
 
 use std::pin::Pin;

@@ -22,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tower::ServiceExt;
 
-use crate::telemetry::destination::Destination;
-use crate::telemetry::trust;
+use crate::destination::Destination;
+use crate::trust;
 
 /// The maximum size of a response, which states at most the number of rejected spans.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -14,8 +14,8 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
-use crate::telemetry::client::Reason;
-use crate::telemetry::destination::Destination;
+use crate::client::Reason;
+use crate::destination::Destination;
 
 /// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: about a megabyte of spans.
 const WAITING_MAX: usize = 2048;

@@ -1,6 +1,6 @@
 //! Exports spans by OTLP: [`destination`] finds the address, [`trust`] the certificates,
 //! [`delivery`] keeps exports from delaying a call, and [`tracer`] is the interface for the rest of
-//! the program. No type of OpenTelemetry leaves this folder, and telemetry never stops the gate.
+//! the program. No type of OpenTelemetry leaves this crate, and telemetry never stops the gate.
 
 mod client;
 mod delivery;
@@ -21,49 +21,53 @@ use opentelemetry_otlp::{
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use provider::Tracer;
+use redact::Redactor;
 
-use crate::telemetry::client::{Client, Reason};
-use crate::telemetry::delivery::{Delivery, Queue, Sluice};
-use crate::telemetry::destination::Destination;
-use crate::telemetry::tracer::OtelTracer;
+use crate::client::{Client, Reason};
+use crate::delivery::{Delivery, Queue, Sluice};
+use crate::destination::Destination;
+use crate::tracer::OtelTracer;
 
 /// The time that shutdown waits for spans to be delivered.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
+/// Returns the redactor of the moment: a reload of the config brings another one.
+pub type CurrentRedactor = fn() -> Arc<Redactor>;
+
 /// Delivers spans while it is kept; [`Telemetry::end`] delivers the last ones.
-pub(crate) struct Telemetry(Option<SdkTracerProvider>);
+pub struct Telemetry {
+    /// Absent if no spans are wanted, or none can be exported.
+    provider: Option<SdkTracerProvider>,
+    redactor: CurrentRedactor,
+}
 
 impl Telemetry {
     /// Starts telemetry. Must be called within the runtime that delivers the spans. A fault is
     /// logged, and the gate runs without spans.
-    pub(crate) fn start(wanted: &Wanted) -> Telemetry {
+    pub fn start(wanted: &Wanted, redactor: CurrentRedactor) -> Telemetry {
         let variable = |name: &str| std::env::var(name).ok();
         let started = match Destination::find(wanted, variable) {
-            Ok(None) => return Telemetry(None),
+            Ok(None) => return Telemetry { provider: None, redactor },
             Ok(Some(destination)) => provider(&destination, variable),
             Err(reason) => Err(reason),
         };
-        match started {
-            Ok(provider) => Telemetry(Some(provider)),
-            Err(reason) => {
-                tracing::warn!("spans are not exported: {reason}");
-                Telemetry(None)
-            }
-        }
+        let provider =
+            started.inspect_err(|reason| tracing::warn!("spans are not exported: {reason}")).ok();
+        Telemetry { provider, redactor }
     }
 
     /// Returns the tracer, if spans are wanted.
-    pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+    pub fn tracer(&self) -> Option<Arc<dyn Tracer>> {
         let scope = InstrumentationScope::builder("countersign")
             .with_version(env!("CARGO_PKG_VERSION"))
             .build();
-        let tracer = self.0.as_ref()?.tracer_with_scope(scope);
-        Some(Arc::new(OtelTracer::new(tracer)))
+        let tracer = self.provider.as_ref()?.tracer_with_scope(scope);
+        Some(Arc::new(OtelTracer::new(tracer, self.redactor)))
     }
 
     /// Delivers as many waiting spans as time allows.
-    pub(crate) async fn end(self) {
-        let Some(provider) = self.0 else {
+    pub async fn end(self) {
+        let Some(provider) = self.provider else {
             return;
         };
         let flushing = move || provider.shutdown_with_timeout(FLUSH_WAIT);

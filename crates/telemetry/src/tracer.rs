@@ -2,6 +2,7 @@
 //! state of a caller's trace are the caller's words: every text is redacted before it is exported.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt,
@@ -12,13 +13,16 @@ use opentelemetry_sdk::trace::{SdkTracer, Span as SdkSpan};
 use provider::{Span, SpanKind, TraceContext, Tracer, Value};
 use redact::Redactor;
 
-use crate::logging;
+use crate::CurrentRedactor;
 
-pub(super) struct OtelTracer(SdkTracer);
+pub(super) struct OtelTracer {
+    tracer: SdkTracer,
+    redactor: CurrentRedactor,
+}
 
 impl OtelTracer {
-    pub(super) fn new(tracer: SdkTracer) -> OtelTracer {
-        OtelTracer(tracer)
+    pub(super) fn new(tracer: SdkTracer, redactor: CurrentRedactor) -> OtelTracer {
+        OtelTracer { tracer, redactor }
     }
 }
 
@@ -29,7 +33,7 @@ impl Tracer for OtelTracer {
         kind: SpanKind,
         parent: &TraceContext,
     ) -> Box<dyn Span> {
-        let redactor = logging::redactor();
+        let redactor = (self.redactor)();
         let context = match read(parent, &redactor) {
             Some(parent) => Context::new().with_remote_span_context(parent),
             None => Context::new(),
@@ -40,10 +44,10 @@ impl Tracer for OtelTracer {
             SpanKind::Server => OtelKind::Server,
             SpanKind::Client => OtelKind::Client,
         });
-        let span = self.0.build_with_context(builder, &context);
+        let span = self.tracer.build_with_context(builder, &context);
         // The very last calls come after the provider has stopped making spans.
         let otherwise = (!span.span_context().is_valid()).then(|| parent.clone());
-        Box::new(OtelSpan { span, otherwise })
+        Box::new(OtelSpan { span, otherwise, redactor })
     }
 }
 
@@ -52,6 +56,7 @@ struct OtelSpan {
     span: SdkSpan,
     /// The context to pass on if the span has none.
     otherwise: Option<TraceContext>,
+    redactor: Arc<Redactor>,
 }
 
 impl Span for OtelSpan {
@@ -65,7 +70,7 @@ impl Span for OtelSpan {
     fn set(&mut self, key: &'static str, value: Value<'_>) {
         if self.span.is_recording() {
             let value: OtelValue = match value {
-                Value::Text(text) => logging::redactor().text(text).into_owned().into(),
+                Value::Text(text) => self.redactor.text(text).into_owned().into(),
                 Value::Integer(number) => number.into(),
                 Value::Number(number) => number.into(),
                 Value::Flag(flag) => flag.into(),
@@ -76,7 +81,7 @@ impl Span for OtelSpan {
 
     fn fail(&mut self, message: &str) {
         if self.span.is_recording() {
-            let message = logging::redactor().text(message).into_owned();
+            let message = self.redactor.text(message).into_owned();
             self.span.set_status(Status::error(message));
         }
     }

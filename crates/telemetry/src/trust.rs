@@ -8,7 +8,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::telemetry::destination::{CertificateFile, Destination};
+use crate::destination::{CertificateFile, Destination};
 
 /// Returns the TLS config for OTLP over HTTP.
 pub(super) fn config(destination: &Destination) -> Result<Arc<ClientConfig>, String> {

@@ -30,12 +30,13 @@ use self::resume::EarlierRun;
 use crate::cli::{Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::logging;
 use crate::plugins::Plugins;
 use crate::site::Site;
 use crate::step::Steps;
 use crate::stop_signal::StopSignal;
-use crate::telemetry::Telemetry;
 use crate::{folders, output};
+use telemetry::Telemetry;
 
 pub(crate) use known::checked;
 pub(crate) use live::json_line;
@@ -243,7 +244,7 @@ async fn go(
     (machine, order, source): (Machine, Order, RunSource),
     mut stop: StopSignal,
 ) -> Result<RunResult, Failure> {
-    let telemetry = Telemetry::start(&config.telemetry);
+    let telemetry = Telemetry::start(&config.telemetry, logging::redactor);
     let redactor = config.redact.redactor();
     home.hide_keys(redactor.known());
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);

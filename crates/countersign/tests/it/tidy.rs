@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("mcp", &[]),
     ("plugin-sdk", &[]),
     ("text", &[]),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("domain", &["text", "redact", "embed", "receipt", "search", "suspect", "touch"]),
     ("workflow", &["text", "domain"]),
     ("provider", &["mcp", "text", "domain"]),
+    ("telemetry", &["mcp", "redact", "domain", "provider"]),
     ("vault", &["text", "receipt", "domain"]),
     ("store", &["text", "redact", "receipt", "touch", "domain", "vault"]),
     ("access", &["mcp", "text", "redact", "domain", "vault", "store"]),
@@ -50,8 +51,8 @@ const LAYERS: [(&str, &[&str]); 21] = [
     (
         "countersign",
         &[
-            "mcp", "text", "redact", "receipt", "touch", "domain", "workflow", "provider", "vault",
-            "store", "tools", "runner", "gateway", "admin",
+            "mcp", "text", "redact", "receipt", "touch", "domain", "workflow", "provider",
+            "telemetry", "vault", "store", "tools", "runner", "gateway", "admin",
         ],
     ),
 ];
