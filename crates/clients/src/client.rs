@@ -6,15 +6,13 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Client, Scope};
-
 /// The name of our entry in every client's file.
-pub(super) const ENTRY: &str = "countersign";
+pub const ENTRY: &str = "countersign";
 
 /// The syntax of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Syntax {
+pub enum Syntax {
     /// JSON, in which comments and trailing commas are kept.
     Json,
     Toml,
@@ -22,7 +20,7 @@ pub(super) enum Syntax {
 
 /// The way from the client to the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub enum Route {
     /// The client starts this command and talks to it over stdio.
     Command { program: String, args: Vec<String> },
     /// The client sends its token to a running gate.
@@ -31,21 +29,44 @@ pub(super) enum Route {
 
 /// The folders in which clients' files are looked for.
 #[derive(Clone, Debug)]
-pub(super) struct Roots {
-    pub(super) home: PathBuf,
+pub struct Roots {
+    pub home: PathBuf,
     /// `$XDG_CONFIG_HOME`, or its default.
-    pub(super) config: PathBuf,
-    pub(super) folder: PathBuf,
-    pub(super) is_mac: bool,
+    pub config: PathBuf,
+    pub folder: PathBuf,
+    pub is_mac: bool,
+}
+
+/// A program that can be connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Client {
+    Claude,
+    ClaudeDesktop,
+    Cursor,
+    #[value(name = "vscode")]
+    VsCode,
+    Codex,
+    Gemini,
+    #[value(name = "opencode")]
+    OpenCode,
+    Windsurf,
+    Zed,
+}
+
+/// The file to write: the person's own, or the one in the current folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    User,
+    Project,
 }
 
 impl Client {
     /// The name that people type.
-    pub(super) fn name(self) -> String {
+    pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    pub(super) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Client::Claude => "Claude Code",
             Client::ClaudeDesktop => "Claude Desktop",
@@ -60,7 +81,7 @@ impl Client {
     }
 
     /// Returns the file that holds the client's servers, whether it exists or not.
-    pub(super) fn file(self, scope: Scope, roots: &Roots) -> Option<PathBuf> {
+    pub fn file(self, scope: Scope, roots: &Roots) -> Option<PathBuf> {
         match scope {
             Scope::User => Some(self.own_file(roots)),
             Scope::Project => {
@@ -100,7 +121,7 @@ impl Client {
 
     /// Reports whether the client appears to be installed: its file or folder is there, or its
     /// program is on the `PATH`.
-    pub(super) fn is_found(self, roots: &Roots, is_on_path: impl Fn(&str) -> bool) -> bool {
+    pub fn is_found(self, roots: &Roots, is_on_path: impl Fn(&str) -> bool) -> bool {
         let file = self.own_file(roots);
         // The home itself is no evidence.
         let folder = file.parent().filter(|folder| *folder != roots.home);
@@ -121,12 +142,12 @@ impl Client {
         }
     }
 
-    pub(super) fn syntax(self) -> Syntax {
+    pub fn syntax(self) -> Syntax {
         if self == Client::Codex { Syntax::Toml } else { Syntax::Json }
     }
 
     /// The member of the file that holds the servers, by name.
-    pub(super) fn container(self) -> &'static str {
+    pub fn container(self) -> &'static str {
         match self {
             Client::Claude
             | Client::ClaudeDesktop
@@ -142,7 +163,7 @@ impl Client {
 
     /// Returns a reference to an environment variable, as the client writes it in the settings of a
     /// folder; `None` if it reads none there.
-    pub(super) fn variable(self, name: &str) -> Option<String> {
+    pub fn variable(self, name: &str) -> Option<String> {
         match self {
             Client::Claude | Client::Gemini => Some(format!("${{{name}}}")),
             Client::Cursor | Client::VsCode => Some(format!("${{env:{name}}}")),
@@ -153,12 +174,12 @@ impl Client {
 
     /// Reports whether the program itself rewrites the file while it runs. Then an undo removes our
     /// entry and leaves everything else.
-    pub(super) fn rewrites_its_file(self) -> bool {
+    pub fn rewrites_its_file(self) -> bool {
         self == Client::Claude
     }
 
     /// Returns our entry in the client's form; `None` if the client has no such route.
-    pub(super) fn entry(self, route: &Route) -> Option<Value> {
+    pub fn entry(self, route: &Route) -> Option<Value> {
         let entry = match route {
             Route::Command { program, args } => match self {
                 Client::OpenCode => {
@@ -198,7 +219,7 @@ impl Client {
 }
 
 /// The permissions of Claude Code that fit the gate's tools: what only reads needs no question.
-pub(super) fn claude_permissions() -> Map<String, Value> {
+pub fn claude_permissions() -> Map<String, Value> {
     let tools = |names: &[&str]| -> Value {
         names.iter().map(|name| format!("mcp__{ENTRY}__{name}")).collect()
     };
@@ -210,7 +231,7 @@ pub(super) fn claude_permissions() -> Map<String, Value> {
 
 /// Returns the command that starts this program again from a client. A program that `uvx` or `npx`
 /// unpacked for one run may be gone tomorrow, so these start it themselves.
-pub(super) fn launcher(program: &Path) -> (String, Vec<String>) {
+pub fn launcher(program: &Path) -> (String, Vec<String>) {
     let path = program.to_string_lossy();
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     if path.contains("/uv/") && path.contains("/archive-v") {

@@ -8,41 +8,41 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::client::Syntax;
+use crate::client::Syntax;
 
 /// The member of Claude Code's settings that holds lists of tools.
-pub(super) const PERMISSIONS: &str = "permissions";
+pub const PERMISSIONS: &str = "permissions";
 
 /// Placeholder for a text that replaces it.
 const PLACEHOLDER: &str = "countersign: put back here";
 
 /// The change of one entry.
 #[derive(Clone, Debug)]
-pub(super) struct EntryEdit {
-    pub(super) name: String,
+pub struct EntryEdit {
+    pub name: String,
     /// The entry as it must be; `None` if there must be none.
-    pub(super) from: Option<Value>,
-    pub(super) to: Option<Value>,
+    pub from: Option<Value>,
+    pub to: Option<Value>,
 }
 
 /// A change that is to be taken back: the file before and after it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reversal<'a> {
-    pub(super) before: &'a str,
-    pub(super) after: &'a str,
-    pub(super) syntax: Syntax,
+pub struct Reversal<'a> {
+    pub before: &'a str,
+    pub after: &'a str,
+    pub syntax: Syntax,
     /// The member that holds what was changed.
-    pub(super) section: &'a str,
+    pub section: &'a str,
     /// An entry that is taken back even if it was edited since.
-    pub(super) loose: Option<&'a str>,
+    pub loose: Option<&'a str>,
 }
 
 /// The reason that a file cannot be edited, with the position.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EditFault(pub(super) String);
+pub struct EditFault(pub String);
 
 /// Returns the servers in `container`, by name.
-pub(super) fn servers(
+pub fn servers(
     text: &str,
     syntax: Syntax,
     container: &str,
@@ -68,7 +68,7 @@ fn named(entries: &[Value]) -> Map<String, Value> {
 }
 
 /// Reads the whole file.
-pub(super) fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, EditFault> {
+pub fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, EditFault> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -86,7 +86,7 @@ pub(super) fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, Edi
 }
 
 /// Reads a value as it is spelled in a file. `None` if it is none, or a list or an object.
-pub(super) fn scalar(spelled: &str, syntax: Syntax) -> Option<String> {
+pub fn scalar(spelled: &str, syntax: Syntax) -> Option<String> {
     let value = match syntax {
         Syntax::Json => {
             let root = CstRootNode::parse(spelled, &ParseOptions::default()).ok()?;
@@ -121,7 +121,7 @@ fn set(
 
 /// Returns the text with the entries changed. An entry that is neither as it was nor as it should be
 /// is somebody else's change.
-pub(super) fn apply(
+pub fn apply(
     text: &str,
     syntax: Syntax,
     container: &str,
@@ -145,7 +145,7 @@ pub(super) fn apply(
 }
 
 /// Reports whether a file has no members and no comments.
-pub(super) fn is_empty(text: &str) -> bool {
+pub fn is_empty(text: &str) -> bool {
     text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '{' | '}')).count() == 0
 }
 
@@ -178,7 +178,7 @@ fn remove(text: &str, syntax: Syntax, container: &str, name: &str) -> Result<Str
 }
 
 /// Returns the text of a JSON file in which each list at `section` has the given items too.
-pub(super) fn extend_lists(
+pub fn extend_lists(
     text: &str,
     section: &str,
     lists: &Map<String, Value>,
@@ -202,7 +202,7 @@ pub(super) fn extend_lists(
 impl Reversal<'_> {
     /// Takes the change back in the present text, and keeps every other edit. An entry that was
     /// changed or added again since stands in the way.
-    pub(super) fn apply(&self, now: &str) -> Result<String, EditFault> {
+    pub fn apply(&self, now: &str) -> Result<String, EditFault> {
         if self.section == PERMISSIONS {
             return self.without_items(now);
         }

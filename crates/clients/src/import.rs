@@ -7,32 +7,32 @@ use domain::config::{ConfigTemplate, VISIBLE_SECRET};
 use redact::REDACTED;
 use serde_json::{Map, Value, json};
 
-use super::preview::{are_hidden, is_hidden};
-use crate::cli::Reference;
+use crate::preview::{are_hidden, is_hidden};
+use crate::reference::Reference;
 
 /// A server of another program, as our config has it.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct ImportedServer {
-    pub(super) entry: Map<String, Value>,
+pub struct ImportedServer {
+    pub entry: Map<String, Value>,
     /// The references in the other program's entry.
-    pub(super) references: BTreeSet<Reference>,
+    pub references: BTreeSet<Reference>,
     /// Remarks on members that could not be taken over.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// The reason that our config cannot have it.
-    pub(super) fault: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// The values of an entry that are not stored in the clear.
 #[derive(Debug, Default)]
-pub(super) struct HiddenValues {
+pub struct HiddenValues {
     /// The values as they are written, each with the text that is shown.
-    pub(super) shown: Vec<(String, String)>,
+    pub shown: Vec<(String, String)>,
     /// The secrets in them.
-    pub(super) secrets: Vec<String>,
+    pub secrets: Vec<String>,
 }
 
 /// Stores a secret under a name like the given one, and returns the name.
-pub(super) type Keeper<'a> = dyn FnMut(&str, &str) -> String + 'a;
+pub type Keeper<'a> = dyn FnMut(&str, &str) -> String + 'a;
 
 /// Members that mean the same to us, by the names that programs give them.
 const SAME: &[(&str, &str)] = &[
@@ -86,7 +86,7 @@ const UNNAMED: &str = "countersign-hides-this";
 const NAME_CHARS_MAX: usize = 80;
 
 /// Reads one entry. `None` if it names neither a program nor an address.
-pub(super) fn server(name: &str, foreign: &Value, keep: &mut Keeper<'_>) -> Option<ImportedServer> {
+pub fn server(name: &str, foreign: &Value, keep: &mut Keeper<'_>) -> Option<ImportedServer> {
     let mut server = read(foreign)?;
     server.translate_variables();
     server.find_references();
@@ -95,7 +95,7 @@ pub(super) fn server(name: &str, foreign: &Value, keep: &mut Keeper<'_>) -> Opti
 }
 
 /// Returns the values of an entry that are not stored in the clear.
-pub(super) fn hidden(name: &str, foreign: &Value) -> HiddenValues {
+pub fn hidden(name: &str, foreign: &Value) -> HiddenValues {
     let mut secrets = Vec::new();
     let Some(mut server) = read(foreign) else { return HiddenValues::default() };
     let written = server.texts();

@@ -9,10 +9,9 @@ use domain::trust::{DifferenceLine, LineChange, line_difference};
 use redact::{REDACTED, Redactor};
 use serde_json::{Value, json};
 
-use super::change::FileChange;
-use super::client::Syntax;
-use super::scalar::{self, Scalar};
-use super::{edit, import};
+use crate::client::Syntax;
+use crate::scalar::{self, Scalar};
+use crate::{edit, import};
 
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
 
@@ -29,7 +28,7 @@ const NUMBERED: &str = "[redacted#";
 const STAND_IN: u32 = 0xE000;
 
 /// Shows texts of one file, and hides the values that an import would not store in the clear.
-pub(super) struct Preview {
+pub struct Preview {
     syntax: Syntax,
     /// The texts shown instead of such values, by the value as the file has it.
     shown: BTreeMap<String, String>,
@@ -37,20 +36,9 @@ pub(super) struct Preview {
     secrets: Vec<String>,
 }
 
-/// Formats a change as lines with signs.
-pub(super) fn change(change: &FileChange) -> Vec<String> {
-    let before = change.before.as_deref().unwrap_or_default();
-    let narrowed = change.narrowed_from();
-    let title = narrowed.map_or(format!("--- {}", change.file.display()), |mode| {
-        format!("--- {} (mode {mode:o}, will be 600)", change.file.display())
-    });
-    let preview = Preview::new(&[before, &change.after], change.syntax, change.section);
-    preview.lines(title, before, &change.after)
-}
-
 impl Preview {
     /// Finds the secrets among the servers in some texts of a file.
-    pub(super) fn new(texts: &[&str], syntax: Syntax, section: &str) -> Preview {
+    pub fn new(texts: &[&str], syntax: Syntax, section: &str) -> Preview {
         let mut preview = Preview { syntax, shown: BTreeMap::new(), secrets: Vec::new() };
         let servers = texts.iter().map(|text| edit::servers(text, syntax, section));
         for (name, entry) in servers.flat_map(Result::unwrap_or_default) {
@@ -63,7 +51,7 @@ impl Preview {
     }
 
     /// Formats the difference of two texts as lines with signs.
-    pub(super) fn lines(&self, title: String, before: &str, after: &str) -> Vec<String> {
+    pub fn lines(&self, title: String, before: &str, after: &str) -> Vec<String> {
         let sign = |line: &DifferenceLine| {
             let sign = match line.mark {
                 LineChange::Added => '+',
@@ -114,7 +102,7 @@ fn without_numbers(line: &str) -> String {
 }
 
 /// Reports whether a value is shown only in part, under the name of its variable, header or flag.
-pub(super) fn is_hidden(name: &str, value: &str) -> bool {
+pub(crate) fn is_hidden(name: &str, value: &str) -> bool {
     if is_reference(value) {
         return false;
     }
@@ -124,7 +112,7 @@ pub(super) fn is_hidden(name: &str, value: &str) -> bool {
 }
 
 /// Reports for each argument whether it is a secret because of those around it.
-pub(super) fn are_hidden(command: &Value, args: &[Value]) -> Vec<bool> {
+pub(crate) fn are_hidden(command: &Value, args: &[Value]) -> Vec<bool> {
     let plain: Vec<Value> = args
         .iter()
         .map(|arg| Value::from(arg.as_str().map(without_references).unwrap_or_default()))

@@ -3,19 +3,19 @@
 
 use std::ops::Range;
 
-use super::client::Syntax;
-use super::edit;
+use crate::client::Syntax;
+use crate::edit;
 
 /// A text, number or word, with its place in the file.
 #[derive(Debug, PartialEq)]
-pub(super) struct Scalar {
-    pub(super) place: Range<usize>,
+pub struct Scalar {
+    pub place: Range<usize>,
     /// The value as a reader of the file gets it.
-    pub(super) value: String,
+    pub value: String,
 }
 
 /// Returns the values of a file in their order.
-pub(super) fn all(text: &str, syntax: Syntax) -> Vec<Scalar> {
+pub fn all(text: &str, syntax: Syntax) -> Vec<Scalar> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {

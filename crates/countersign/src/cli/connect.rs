@@ -1,10 +1,9 @@
 //! The words of `countersign connect`.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+pub(crate) use clients::{Client, Reference, Scope};
 
 use super::Format;
 
@@ -56,57 +55,4 @@ pub(crate) struct Connect {
 
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
-}
-
-/// A program that can be connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Client {
-    Claude,
-    ClaudeDesktop,
-    Cursor,
-    #[value(name = "vscode")]
-    VsCode,
-    Codex,
-    Gemini,
-    #[value(name = "opencode")]
-    OpenCode,
-    Windsurf,
-    Zed,
-}
-
-/// The file to write: the person's own, or the one in the current folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
-    User,
-    Project,
-}
-
-/// A value that the gate would put into an entry.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reference {
-    /// An environment variable of the gate.
-    Variable(String),
-    /// A secret of the gate's store.
-    Secret(String),
-}
-
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reference::Variable(name) => write!(f, "env:{name}"),
-            Reference::Secret(name) => write!(f, "secret:{name}"),
-        }
-    }
-}
-
-impl FromStr for Reference {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Reference, String> {
-        match text.split_once(':') {
-            Some(("env", name)) if !name.is_empty() => Ok(Reference::Variable(name.to_owned())),
-            Some(("secret", name)) if !name.is_empty() => Ok(Reference::Secret(name.to_owned())),
-            Some(_) | None => Err("expected env:NAME or secret:NAME".to_owned()),
-        }
-    }
 }

@@ -1,12 +1,7 @@
 //! `countersign connect`: writes the gate into the settings of other programs, and takes it out again.
 
 mod change;
-mod client;
-mod edit;
 mod gate_config;
-mod import;
-mod preview;
-mod scalar;
 mod settings_file;
 mod token;
 mod undo;
@@ -18,8 +13,6 @@ use mcp::task;
 use serde::Serialize;
 
 use self::change::{FileChange, Journal, JournalLock, KeptSecrets};
-use self::client::{ENTRY, Roots, Route, Syntax};
-use self::edit::PERMISSIONS;
 use self::gate_config::{GateConfig, Origin};
 use self::settings_file::Access;
 pub(super) use self::settings_file::move_to_free;
@@ -28,6 +21,8 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::site::Site;
 use crate::{folders, output};
+use clients::edit::PERMISSIONS;
+use clients::{ENTRY, Roots, Route, Syntax};
 
 /// Placeholder for a token that is issued once the change is agreed to.
 const NEW_TOKEN: &str = "a-new-token";
@@ -189,7 +184,7 @@ fn route(order: &Order<'_>, client: Client) -> Result<Route, Failure> {
     }
     let program = std::env::current_exe()
         .map_err(|error| Failure::system(format!("cannot find this program's file: {error}")))?;
-    let (program, mut args) = client::launcher(&program);
+    let (program, mut args) = clients::launcher(&program);
     args.push("mcp".to_owned());
     for (flag, path) in [("--config", &place.config), ("--home", &place.home)] {
         if let Some(path) = path {
@@ -259,7 +254,7 @@ fn permissions(scope: Scope, roots: &Roots) -> Result<FileChange, Failure> {
         Scope::Project => roots.folder.join(".claude/settings.json"),
     };
     let mut change = FileChange::of(file, within(scope, roots), Syntax::Json, PERMISSIONS)?;
-    change.extend(client::claude_permissions())?;
+    change.extend(clients::claude_permissions())?;
     Ok(change)
 }
 
@@ -422,7 +417,7 @@ fn show<'a>(
     format: Format,
 ) -> Result<(), Failure> {
     for change in changes {
-        done.difference.extend(preview::change(change));
+        done.difference.extend(change.shown());
     }
     match format {
         Format::Table if !done.difference.is_empty() => output::line(&done.difference.join("\n")),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
 /// only tests use it.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("mcp", &[]),
     ("plugin-sdk", &[]),
     ("text", &[]),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ("domain", &["text", "redact", "embed", "receipt", "search", "suspect", "touch"]),
     ("workflow", &["text", "domain"]),
     ("provider", &["mcp", "text", "domain"]),
+    ("clients", &["redact", "domain"]),
     ("telemetry", &["mcp", "redact", "domain", "provider"]),
     ("vault", &["text", "receipt", "domain"]),
     ("store", &["text", "redact", "receipt", "touch", "domain", "vault"]),
@@ -51,8 +52,22 @@ const LAYERS: [(&str, &[&str]); 22] = [
     (
         "countersign",
         &[
-            "mcp", "text", "redact", "receipt", "touch", "domain", "workflow", "provider",
-            "telemetry", "vault", "store", "tools", "runner", "gateway", "admin",
+            "mcp",
+            "text",
+            "redact",
+            "receipt",
+            "touch",
+            "domain",
+            "workflow",
+            "provider",
+            "clients",
+            "telemetry",
+            "vault",
+            "store",
+            "tools",
+            "runner",
+            "gateway",
+            "admin",
         ],
     ),
 ];

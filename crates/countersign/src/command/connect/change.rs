@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::client::Syntax;
-use super::edit::{self, EditFault, EntryEdit, Reversal};
 use super::settings_file::{Access, SettingsFile, failed, text_of};
 use crate::exit::Failure;
 use crate::output;
+use clients::edit::{self, EditFault, EntryEdit, Reversal};
+use clients::{Preview, Syntax};
 
 /// Changes remembered for `--undo`; the oldest units beyond that are forgotten.
 const CHANGES_MAX: usize = 200;
@@ -107,6 +107,17 @@ impl FileChange {
     /// Returns the permissions that the change takes away from other users.
     pub(super) fn narrowed_from(&self) -> Option<u32> {
         self.mode.filter(|mode| self.access == Access::Private && mode & 0o077 != 0)
+    }
+
+    /// Formats the change as lines with signs.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let before = self.before.as_deref().unwrap_or_default();
+        let narrowed = self.narrowed_from();
+        let title = narrowed.map_or(format!("--- {}", self.file.display()), |mode| {
+            format!("--- {} (mode {mode:o}, will be 600)", self.file.display())
+        });
+        let preview = Preview::new(&[before, &self.after], self.syntax, self.section);
+        preview.lines(title, before, &self.after)
     }
 }
 

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use vault::{Secret, Space, Vault, VaultError};
 
 use super::change::{FileChange, StoredSecret, unreadable};
-use super::client::{ENTRY, Syntax};
-use super::edit;
-use super::import::{self, ImportedServer};
 use super::settings_file::text_of;
 use crate::cli::Reference;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;
+use clients::edit;
+use clients::import::{self, ImportedServer};
+use clients::{ENTRY, Syntax};
 
 /// The member of our config that holds the servers.
 const CONTAINER: &str = "mcpServers";

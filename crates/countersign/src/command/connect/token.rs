@@ -6,13 +6,13 @@ use gateway::plan::Reach;
 use serde_json::Value;
 
 use super::change::{FileChange, Journal, MadeChange};
-use super::client::ENTRY;
-use super::edit;
 use crate::cli::Client;
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output;
 use crate::site::Site;
+use clients::ENTRY;
+use clients::edit;
 
 const PATH: &str = "/api/v1/tokens";
 

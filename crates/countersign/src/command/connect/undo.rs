@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::change::{ChangedTexts, Journal, MadeChange};
-use super::client::ENTRY;
-use super::preview::Preview;
 use super::settings_file::{Access, SettingsFile};
 use super::{ConnectedClient, gate_config, token};
 use crate::cli::{Client, Connect};
@@ -13,6 +11,8 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;
 use crate::site::Site;
+use clients::ENTRY;
+use clients::Preview;
 
 /// A change that is to be taken back.
 struct Reverting<'a> {

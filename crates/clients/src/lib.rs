@@ -1,0 +1,14 @@
+//! The settings of programs that use MCP servers: where they are, how a server is written in them,
+//! edits that keep everything else, what an import takes over, and how a change is shown. Texts in,
+//! texts out.
+
+mod client;
+pub mod edit;
+pub mod import;
+mod preview;
+mod reference;
+pub mod scalar;
+
+pub use client::{Client, ENTRY, Roots, Route, Scope, Syntax, claude_permissions, launcher};
+pub use preview::Preview;
+pub use reference::Reference;
