@@ -1,12 +1,15 @@
 //! `countersign run`: runs a workflow, or a single agent, from its text to its end.
 
+mod calls;
 mod dry;
 mod known;
 mod live;
 mod moment;
 mod recorder;
 mod resume;
+mod screen;
 mod tree;
+mod writes;
 
 use std::fs::File;
 use std::io::Read;
@@ -27,6 +30,7 @@ use workflow::{self, Finish, Inputs, Machine, Workflow};
 use self::live::Live;
 use self::recorder::Recorder;
 use self::resume::EarlierRun;
+use self::writes::Writes;
 use crate::cli::{Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -39,7 +43,6 @@ use crate::{folders, output};
 use telemetry::Telemetry;
 
 pub(crate) use known::checked;
-pub(crate) use live::json_line;
 pub(crate) use moment::{EndedStep, Moment, RunFinish, RunStart, SeenCall, StepStart};
 pub(crate) use tree::{Colour, Tree};
 
@@ -122,7 +125,7 @@ fn report_probe(format: RunFormat, found: &InstalledAgent) {
             version: version.to_owned(),
         };
         // The run itself detects a reader that is gone.
-        let _ = output::line(&json_line(&moment));
+        let _ = output::line(&moment.json_line());
     } else {
         output::note(&moment::probe_words(agent, version));
     }
@@ -249,11 +252,12 @@ async fn go(
     home.hide_keys(redactor.known());
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);
     let store = steps.store().clone();
-    let show = |writes| Live::start(format, &store, writes);
-    let recorder = Recorder::start(store.clone(), redactor, source, show);
+    let (writes, written) = Writes::start(store.clone(), redactor);
+    let live = Live::start(format, &store, writes.clone());
+    let recorder = Arc::new(Recorder::new(writes, source, live));
     let around = Arc::new(RunEnvironment {
         gates: steps.clone(),
-        watch: recorder.watch(),
+        watch: recorder.clone(),
         tracer: telemetry.tracer(),
         supervisor: folders::own_program(),
         probes: Some(folders::probes(home.path())),
@@ -281,7 +285,7 @@ async fn go(
         }
     };
     recorder.finish(finished(&id, &workflow, &finish));
-    let steps_told = recorder.end().await;
+    let steps_told = recorder.end(written).await;
     let _ = steps.store().close().await;
     telemetry.end().await;
     Ok(RunResult { id, finish, steps: steps_told })

@@ -115,6 +115,28 @@ pub(crate) struct RunFinish {
     pub(crate) exit_code: Option<u8>,
 }
 
+impl Moment {
+    /// Formats it for programs; characters that a terminal would obey are escaped.
+    pub(crate) fn json_line(&self) -> String {
+        crate::json::escaped_json(&serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// Returns the length of its text, of which there may be much.
+    pub(super) fn text_bytes(&self) -> usize {
+        match self {
+            Moment::Text { text, .. } => text.len(),
+            Moment::Error { message, .. } => message.len(),
+            Moment::Run(_)
+            | Moment::StepBegan(_)
+            | Moment::Probe { .. }
+            | Moment::Call(_)
+            | Moment::Usage { .. }
+            | Moment::StepEnded(_)
+            | Moment::End(_) => 0,
+        }
+    }
+}
+
 /// Describes a probe to a person.
 pub(super) fn probe_words(agent: &str, version: &str) -> String {
     format!("checking that {agent} {version} is isolated")

@@ -1,24 +1,17 @@
-//! Records a run in the store as it progresses, and shows it. A separate thread writes to the store,
-//! in the order of events, and removes secrets first.
+//! Records a run in the store as it progresses, and shows it. Secrets are removed first.
 
 use std::collections::HashMap;
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mcp::task;
-use redact::Redactor;
 use runner::agent::AgentEvent;
 use runner::environment::{SessionList, Watch};
 use store::run::{RunEnd, RunRecord, RunSource, StateOutcome, StepRecord, StepText};
-use store::{Store, StoreError};
-use tokio::task::JoinError;
 use workflow::StepOutcome;
 
 use super::live::Live;
 use super::moment::{EndedStep, Moment, RunFinish, RunStart, StepStart};
+use super::writes::{Writes, Written};
 
 /// Bytes of a step's texts that are kept.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -27,13 +20,6 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 const TEXTS_MAX: u32 = 200;
 
 pub(super) struct Recorder {
-    inner: Arc<Inner>,
-    writing: BoxFuture<'static, Result<(), JoinError>>,
-}
-
-type Write = Box<dyn FnOnce(&Store, &Redactor) -> Result<(), StoreError> + Send>;
-
-struct Inner {
     writes: Writes,
     steps: Mutex<Vec<EndedStep>>,
     texts: Mutex<HashMap<u32, StepTexts>>,
@@ -41,79 +27,30 @@ struct Inner {
     source: RunSource,
 }
 
-/// The way to the thread that writes to the store.
-#[derive(Clone)]
-pub(super) struct Writes(Arc<Mutex<Option<mpsc::Sender<Write>>>>);
-
-impl Writes {
-    pub(super) fn send(
-        &self,
-        write: impl FnOnce(&Store, &Redactor) -> Result<(), StoreError> + Send + 'static,
-    ) {
-        if let Some(writes) = &*lock(&self.0) {
-            // The writer ends only after this write.
-            let _ = writes.send(Box::new(write));
-        }
-    }
-
-    /// Waits until everything sent so far is written.
-    pub(super) async fn flushed(&self) {
-        let (done, flushed) = tokio::sync::oneshot::channel();
-        self.send(move |_, _| {
-            let _ = done.send(());
-            Ok(())
-        });
-        let _ = flushed.await;
-    }
-}
-
 impl Recorder {
-    /// Starts the writer. `show` gets the way to it, for what it learns from the ledger.
-    pub(super) fn start(
-        store: Store,
-        redactor: Redactor,
-        source: RunSource,
-        show: impl FnOnce(Writes) -> Live,
-    ) -> Recorder {
-        let (sender, writes) = mpsc::channel::<Write>();
-        let writing = task::spawn_blocking(move || {
-            for write in writes {
-                if let Err(error) = write(&store, &redactor) {
-                    tracing::warn!("cannot record the progress of the run: {error}");
-                }
-            }
-        });
-        let writes = Writes(Arc::new(Mutex::new(Some(sender))));
-        let live = show(writes.clone());
+    pub(super) fn new(writes: Writes, source: RunSource, live: Live) -> Recorder {
         let (steps, texts) = (Mutex::default(), Mutex::default());
-        let inner = Inner { writes, steps, texts, live, source };
-        Recorder { inner: Arc::new(inner), writing: writing.boxed() }
-    }
-
-    pub(super) fn watch(&self) -> Arc<dyn Watch> {
-        self.inner.clone()
+        Recorder { writes, steps, texts, live, source }
     }
 
     /// Shows a remark to the person.
     pub(super) fn remark(&self, text: &str) {
-        self.inner.live.remark(text);
+        self.live.remark(text);
     }
 
     /// Shows the end of the run.
     pub(super) fn finish(&self, finish: RunFinish) {
-        self.inner.live.show(Moment::End(finish));
+        self.live.show(Moment::End(finish));
     }
 
     /// Waits until all is shown and written. Returns the steps, in the order in which they ended.
-    pub(super) async fn end(self) -> Vec<EndedStep> {
-        self.inner.live.end().await;
-        lock(&self.inner.writes.0).take();
-        let _ = self.writing.await;
-        std::mem::take(&mut *lock(&self.inner.steps))
+    pub(super) async fn end(&self, written: Written) -> Vec<EndedStep> {
+        self.live.end().await;
+        self.writes.close();
+        let _ = written.await;
+        std::mem::take(&mut *lock(&self.steps))
     }
-}
 
-impl Inner {
     /// Adds to the texts of a step, and writes those that are complete.
     fn heard(&self, step: &StepRecord, hear: impl FnOnce(&mut StepTexts)) {
         let mut all = lock(&self.texts);
@@ -132,7 +69,7 @@ impl Inner {
     }
 }
 
-impl Watch for Inner {
+impl Watch for Recorder {
     fn run_began(&self, run: &RunRecord) {
         self.live.show(Moment::Run(RunStart::from(run)));
         let (run, source) = (run.clone(), self.source.clone());

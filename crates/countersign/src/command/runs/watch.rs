@@ -11,7 +11,7 @@ use super::PATH;
 use super::story::{Item, items};
 use crate::cli::LinesFormat;
 use crate::command::run::{
-    Colour, EndedStep, Moment, RunFinish, RunStart, SeenCall, StepStart, Tree, json_line,
+    Colour, EndedStep, Moment, RunFinish, RunStart, SeenCall, StepStart, Tree,
 };
 use crate::control::{Control, encode};
 use crate::exit::Failure;
@@ -66,7 +66,7 @@ async fn follow(
         let run: RunEntry = output::read(&control.get(&format!("{PATH}/{}", encode(&id))).await?)?;
         for moment in watched.news(&run) {
             match format {
-                LinesFormat::Jsonl => output::line(&json_line(&moment))?,
+                LinesFormat::Jsonl => output::line(&moment.json_line())?,
                 LinesFormat::Text => {
                     // The texts that come here are complete.
                     let lines = tree.lines(&moment, start.elapsed());
