@@ -1,19 +1,19 @@
 //! The screen of a run: a tree of its steps, with the calls and texts of each. Pure: moments, a
 //! size and a time in, lines out. No control character of a text reaches a line.
 
-use std::collections::{BTreeMap, VecDeque};
+mod layout;
+mod step;
+mod words;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::output::plain;
-use crate::output::status::{spoken, with_code};
-
+use self::layout::{cut, shares, wrap};
+use self::step::{Item, LiveStep, TEXT_BYTES_MAX};
+use self::words::{call_words, counted, dollars, elapsed, name};
 use super::moment::{EndedStep, Moment, RunFinish, SeenCall, StepStart, probe_words};
-
-/// Items of a step that are kept for the screen; `runs show` has all of them.
-const ITEMS_MAX: usize = 100;
-
-/// Bytes of one text that are kept for the screen.
-const TEXT_BYTES_MAX: usize = 8 * 1024;
+use crate::output::plain;
+use crate::output::status::spoken;
 
 /// Lines of one text that stay when its step has ended.
 const TEXT_LINES_KEPT: usize = 3;
@@ -41,29 +41,6 @@ pub(crate) struct Tree {
     steps: BTreeMap<u32, LiveStep>,
     /// The parallel state whose branches were shown last.
     branch_of: Option<String>,
-}
-
-struct LiveStep {
-    name: String,
-    /// The name of its state, for lines that mix several steps.
-    state: String,
-    is_branch: bool,
-    is_command: bool,
-    since: Duration,
-    calls: u64,
-    turns: u32,
-    tokens: Option<u64>,
-    cost_usd: Option<f64>,
-    items: VecDeque<Item>,
-    dropped: u64,
-    /// The text since the last line, for a reader without a screen.
-    line: String,
-}
-
-enum Item {
-    Text(String),
-    Error(String),
-    Call(SeenCall),
 }
 
 /// The colour of a line.
@@ -193,20 +170,7 @@ impl Tree {
         }
         let is_branch = branch_of.is_some();
         self.branch_of = branch_of;
-        let step = LiveStep {
-            name: name(&start.state, start.provider.as_deref(), start.attempt),
-            state: start.state.clone(),
-            is_branch,
-            is_command: start.kind == "command",
-            since: now,
-            calls: 0,
-            turns: 0,
-            tokens: None,
-            cost_usd: None,
-            items: VecDeque::new(),
-            dropped: 0,
-            line: String::new(),
-        };
+        let step = LiveStep::began(start, is_branch, now);
         self.steps.insert(start.step, step);
         lines
     }
@@ -215,16 +179,16 @@ impl Tree {
     fn note(&mut self, moment: &Moment) {
         let step = match moment {
             Moment::Text { step, .. } | Moment::Error { step, .. } | Moment::Usage { step, .. } => {
-                self.steps.get_mut(step)
+                step
             }
-            Moment::Call(call) => self.steps.get_mut(&call.step),
+            Moment::Call(call) => &call.step,
             Moment::Run(_)
             | Moment::StepBegan(_)
             | Moment::Probe { .. }
             | Moment::StepEnded(_)
-            | Moment::End(_) => None,
+            | Moment::End(_) => return,
         };
-        if let Some(step) = step {
+        if let Some(step) = self.steps.get_mut(step) {
             step.note(moment);
         }
     }
@@ -333,115 +297,9 @@ impl Tree {
     }
 }
 
-impl LiveStep {
-    fn indent(&self) -> &'static str {
-        if self.is_branch { "  " } else { "" }
-    }
-
-    fn facts(&self, now: Duration) -> String {
-        let mut facts = vec![elapsed(now.saturating_sub(self.since))];
-        facts.push(counted(self.calls, "call"));
-        facts.extend((self.turns > 0).then(|| counted(self.turns.into(), "turn")));
-        facts.extend(self.tokens.map(|tokens| format!("{tokens} tokens")));
-        facts.extend(self.cost_usd.map(dollars));
-        facts.join(", ")
-    }
-
-    fn note(&mut self, moment: &Moment) {
-        match moment {
-            Moment::Text { text, begins, .. } => self.text(text, *begins),
-            Moment::Error { message, .. } => self.push(Item::Error(message.clone())),
-            Moment::Call(call) => self.call(call),
-            Moment::Usage { turns, tokens, cost_usd, .. } => {
-                self.turns = *turns;
-                self.tokens = tokens.or(self.tokens);
-                self.cost_usd = cost_usd.or(self.cost_usd);
-            }
-            Moment::Run(_)
-            | Moment::StepBegan(_)
-            | Moment::Probe { .. }
-            | Moment::StepEnded(_)
-            | Moment::End(_) => {}
-        }
-    }
-
-    fn text(&mut self, piece: &str, begins: bool) {
-        match self.items.back_mut() {
-            Some(Item::Text(text)) if !begins => {
-                text.push_str(piece);
-                if text.len() > TEXT_BYTES_MAX {
-                    let from = text.ceil_char_boundary(text.len() - TEXT_BYTES_MAX / 2);
-                    *text = format!("…{}", &text[from..]);
-                }
-            }
-            _ => self.push(Item::Text(piece.to_owned())),
-        }
-    }
-
-    fn call(&mut self, call: &SeenCall) {
-        let known = self.items.iter_mut().rev().find_map(|item| match item {
-            Item::Call(known) if known.id == call.id => Some(known),
-            Item::Call(_) | Item::Text(_) | Item::Error(_) => None,
-        });
-        match known {
-            Some(known) => *known = call.clone(),
-            None => {
-                self.calls += 1;
-                self.push(Item::Call(call.clone()));
-            }
-        }
-    }
-
-    fn push(&mut self, item: Item) {
-        if self.items.len() == ITEMS_MAX {
-            self.items.pop_front();
-            self.dropped += 1;
-        }
-        self.items.push_back(item);
-    }
-}
-
 /// Returns the lines of a text, each with the name of its step.
 fn labelled<'a>(name: &'a str, text: &'a str) -> impl Iterator<Item = String> + 'a {
     text.lines().map(move |line| format!("{} | {}", plain(name), plain(line)))
-}
-
-/// Divides lines among steps that have so many to show: one after the other, until all have enough.
-fn shares(wanted: &[usize], mut left: usize) -> Vec<usize> {
-    let mut shares = vec![0; wanted.len()];
-    while left > 0 && shares != wanted {
-        for (share, wanted) in shares.iter_mut().zip(wanted) {
-            if left > 0 && *share < *wanted {
-                *share += 1;
-                left -= 1;
-            }
-        }
-    }
-    shares
-}
-
-fn name(state: &str, provider: Option<&str>, attempt: u32) -> String {
-    let provider = provider.map(|it| format!(" ({it})")).unwrap_or_default();
-    let attempt = if attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-    plain(&format!("{state}{provider}{attempt}"))
-}
-
-/// Describes a call: its tool, what it touches, and how it ended.
-fn call_words(call: &SeenCall) -> String {
-    // The built-in tools need no server's name.
-    let tool = match call.server.as_str() {
-        "workspace" => call.tool.clone(),
-        server => format!("{server}:{}", call.tool),
-    };
-    let target = call.target.as_ref().map(|target| format!(" {target}")).unwrap_or_default();
-    let outcome = match (call.is_over(), &call.error_code) {
-        (false, _) => "running".to_owned(),
-        (true, None) if call.status == "success" => "ok".to_owned(),
-        (true, code) => with_code(&call.status, code.as_deref()),
-    };
-    let took =
-        call.duration_ms.map(|took| format!(", {}", crate::output::milliseconds(Some(took))));
-    plain(&format!("{tool}{target}  {outcome}{}", took.unwrap_or_default()))
 }
 
 fn call_tint(call: &SeenCall) -> Tint {
@@ -449,76 +307,6 @@ fn call_tint(call: &SeenCall) -> Tint {
         "success" => Tint::Faint,
         "pending" => Tint::Plain,
         _ => Tint::Bad,
-    }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-fn dollars(cost: f64) -> String {
-    format!("${cost:.4}")
-}
-
-fn elapsed(time: Duration) -> String {
-    match time.as_secs() {
-        0..60 => format!("{:.1} s", time.as_secs_f32()),
-        seconds => format!("{}:{:02} min", seconds / 60, seconds % 60),
-    }
-}
-
-/// Wraps text at words, with every hidden character visible.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let (mut line, mut width) = (plain(line), 0);
-        while let Some(at) = line.char_indices().find_map(|(at, c)| {
-            width += columns_of(c);
-            (width > columns).then_some(at)
-        }) {
-            let at = at.max(line.chars().next().map_or(0, char::len_utf8));
-            // A word that fills most of the line is broken.
-            let space = if line[at..].starts_with(' ') {
-                Some(at)
-            } else {
-                line[..at].rfind(' ').filter(|space| *space > at / 2)
-            };
-            let rest = line.split_off(space.map_or(at, |space| space + 1));
-            lines.push(line.trim_end().to_owned());
-            (line, width) = (rest, 0);
-        }
-        lines.push(line);
-    }
-    lines
-}
-
-/// Cuts a line to a width.
-fn cut(line: &str, columns: usize) -> String {
-    let mut width = 0;
-    let fits = |c: char| {
-        width += columns_of(c);
-        width <= columns
-    };
-    if line.chars().all(fits) {
-        return line.to_owned();
-    }
-    let mut width = 1;
-    let kept = line.chars().take_while(|c| {
-        width += columns_of(*c);
-        width <= columns
-    });
-    kept.chain(['…']).collect()
-}
-
-/// Returns the columns that a terminal gives a character.
-fn columns_of(character: char) -> usize {
-    match u32::from(character) {
-        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff => 2,
-        0xfe30..=0xfe4f | 0xff00..=0xff60 | 0xffe0..=0xffe6 => 2,
-        0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
-        _ => 1,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Screens of a run, as they look at a moment.
 
 use super::super::moment::RunStart;
+use super::layout::columns_of;
+use super::step::ITEMS_MAX;
 use super::*;
 
 const WIDE: Size = Size { columns: 60, rows: 24 };
