@@ -1,5 +1,5 @@
-//! What a command works with: the home, the config and the ledger that its locations name. Each is
-//! opened at its first use, so that a command pays for no more than it needs.
+//! The site of a command: the home, the config and the ledger that its locations name. Each is opened
+//! at its first use, so that a command pays for no more than it needs.
 
 use std::sync::OnceLock;
 
