@@ -5,10 +5,10 @@ mod program;
 
 use std::path::PathBuf;
 
+use access::secrets::SecretValues;
 use domain::config::{ConfigTemplate, Environment, MissingValue, Withheld};
 use mcp::child;
 
-use access::secrets::SecretValues;
 pub use program::ProgramFile;
 pub(crate) use program::ProgramVersion;
 

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use access::tokens::{TokenRules, Tokens};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::{Caller, Catalog};
 use futures_util::future::join_all;
@@ -63,7 +64,6 @@ use crate::registry::Registry;
 use crate::span::{RequestOrigin, RequestSpan};
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::upstream::Upstream;
-use access::tokens::{TokenRules, Tokens};
 
 /// A handle to the gate; clones refer to the same gate.
 #[derive(Clone)]

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use access::secrets::SecretValues;
 use domain::config::ConfigTemplate;
 use mcp::message::Raw;
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use text::percent;
 
 use crate::command::ChildCommand;
 use crate::spec::ServerEndpoint;
-use access::secrets::SecretValues;
 
 /// The name of the reference file server, which resolves relative paths from its first allowed
 /// folder.

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
+use access::secrets::SecretValues;
 use domain::config::{
     self, AutoApprove, ConfigTemplate, LoginScope, OAuth, ServerOrigin, Sharing, Start,
 };
@@ -20,7 +21,6 @@ use store::state::{OperatorState, ServerState};
 use vault::Vault;
 
 use crate::command::{ChildCommand, ProgramFile};
-use access::secrets::SecretValues;
 pub use endpoint::{MakeServer, PluginSpec, ServerEndpoint};
 pub(crate) use endpoint::{http_endpoint, without_secrets};
 

@@ -14,6 +14,9 @@ mod server_side;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use access::secrets::SecretSupply;
+use access::sign_in::{GrantHolder, LoginNeed, SignIns};
+use access::tokens::Tokens;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::Caller;
 use domain::catalog::Listing;
@@ -48,9 +51,6 @@ use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnContext};
 use crate::{GateSettings, limits};
-use access::secrets::SecretSupply;
-use access::sign_in::{GrantHolder, LoginNeed, SignIns};
-use access::tokens::Tokens;
 
 pub(crate) struct Upstream {
     spec: ServerSpec,

@@ -7,10 +7,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use access::secrets::SecretValues;
 use sha2::{Digest, Sha256};
 
 use super::ChildCommand;
-use access::secrets::SecretValues;
 
 /// Bits of a mode that let somebody execute the file.
 const EXECUTABLE: u32 = 0o111;

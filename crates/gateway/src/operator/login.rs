@@ -5,6 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use access::sign_in::{
+    DeviceLogin, GrantHolder, LOGIN_LIFETIME, SignIn, SignIns, StartedLogin, TokenLogin,
+    forget_grants,
+};
 use domain::caller::TokenId;
 use domain::upstream::UpstreamState;
 use domain::{Caller, Catalog, Code, Refusal};
@@ -18,10 +22,6 @@ use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::conflict;
 use crate::upstream::Upstream;
 use crate::{Gateway, limits};
-use access::sign_in::{
-    DeviceLogin, GrantHolder, LOGIN_LIFETIME, SignIn, SignIns, StartedLogin, TokenLogin,
-    forget_grants,
-};
 
 /// The sign-ins that were begun.
 #[derive(Default)]

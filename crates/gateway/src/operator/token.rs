@@ -1,5 +1,6 @@
 //! Tokens for agents: issued with a scope, shown once, revoked.
 
+use access::tokens::{digest, secret};
 use domain::caller::{Scope, TokenId};
 use domain::config::ServerOrigin;
 use domain::{Code, Refusal, config};
@@ -12,7 +13,6 @@ use text::near;
 use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::{conflict, unavailable};
-use access::tokens::{digest, secret};
 
 /// Suggestions for a name that no token has.
 const NEAR_MAX: usize = 3;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use access::secrets::SecretValues;
 use axum::http::{HeaderName, HeaderValue};
 use domain::config::{ConfigTemplate, Transport};
 use domain::exposed::Names;
@@ -12,7 +13,6 @@ use mcp::{Service, task};
 use provider::Connector;
 
 use crate::command::{ChildCommand, ProgramFile};
-use access::secrets::SecretValues;
 
 /// Creates a new server for each connection.
 pub type MakeServer = Arc<dyn Fn() -> Arc<dyn Service> + Send + Sync>;

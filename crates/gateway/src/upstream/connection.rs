@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::secrets::{SecretSupply, SecretValues};
+use access::sign_in::{GrantHolder, SignIn};
 use domain::catalog::ListedResource;
 use domain::config::Withheld;
 use domain::last_words::LastWords;
@@ -27,8 +29,6 @@ use tokio::task::JoinHandle;
 use crate::limits;
 use crate::spec::{ServerEndpoint, ServerSpec, http_endpoint, without_secrets};
 use crate::trust::ItemList;
-use access::secrets::{SecretSupply, SecretValues};
-use access::sign_in::{GrantHolder, SignIn};
 
 pub(super) struct Connection {
     server: Arc<str>,

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use access::secrets::SecretSupply;
+use access::sign_in::{SignIns, login_granted, login_needed};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::{Listing, Server, UnknownToolName};
 use domain::config::Start;
@@ -29,8 +31,6 @@ use crate::upstream::pace::RelistPace;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::SharedSide;
 use crate::{GateSettings, limits};
-use access::secrets::SecretSupply;
-use access::sign_in::{SignIns, login_granted, login_needed};
 
 pub(crate) enum DriverCommand {
     /// A caller needs the server: a lazy one starts now.

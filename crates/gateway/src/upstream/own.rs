@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use access::secrets::SecretSupply;
+use access::sign_in::{GrantHolder, SignIn, SignIns, no_token};
 use arc_swap::ArcSwap;
 use domain::Caller;
 use domain::config::Sharing;
@@ -34,8 +36,6 @@ use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
 use crate::{GateSettings, limits};
-use access::secrets::SecretSupply;
-use access::sign_in::{GrantHolder, SignIn, SignIns, no_token};
 
 pub(super) struct OwnConnections {
     server: Arc<str>,
