@@ -22,7 +22,7 @@ use mcp::task;
 use serde::Serialize;
 use serde_json::Value;
 use store::Store;
-use store::read::abandoned_journals;
+use store::survey::abandoned_journals;
 use tokio::net::UnixStream;
 use tower::ServiceExt;
 

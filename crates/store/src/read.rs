@@ -20,7 +20,6 @@ pub mod runs;
 mod search;
 mod stamps;
 pub mod summary;
-mod unfiled;
 
 #[cfg(test)]
 mod tests;
@@ -42,4 +41,3 @@ pub use runs::{LedgerChange, Run, RunFilter, Runs};
 pub use search::Total;
 pub use stamps::ReceiptStamp;
 pub use summary::{Period, Summary};
-pub use unfiled::abandoned_journals;

@@ -103,6 +103,13 @@ pub fn integrity(home: &Path) -> Result<Vec<String>, StoreError> {
     }
 }
 
+/// Returns the number of journals whose process is gone: their last entries are not in the tables
+/// until a gate starts in the home.
+pub fn abandoned_journals(home: &Path) -> usize {
+    let writers = home.join(WRITERS);
+    journal::chains(&writers).iter().filter(|id| !Lock::is_held(&writers, id)).count()
+}
+
 /// Returns the chains that living processes write.
 pub fn living(home: &Path) -> Vec<String> {
     let writers = home.join(WRITERS);
