@@ -31,7 +31,7 @@ pub fn check(home: &Path, anchor: Option<&AnchorConfig>) -> Result<AnchorCheck, 
     if let Some(AnchorConfig::File(_)) = anchor {
         let db = ReadOnlyFile::at(&home.join(FILE))?.connect()?;
         if schema::is_current(&db)? {
-            evidence.add_tables(&db)?;
+            evidence.add_anchor(&db)?;
         }
     }
     let findings = of_anchor(&evidence);

@@ -41,10 +41,18 @@ pub(crate) struct Evidence {
     pub(crate) journals: Vec<JournalState>,
     /// Files with lines of journals that were damaged when they were recovered.
     pub(crate) set_aside: Vec<String>,
+    pub(crate) decisions: DecisionsFile,
     /// The newest checkpoint, if there is a file.
     pub(crate) checkpoint: Option<Result<Checkpoint, UntrustedCheckpoint>>,
-    pub(crate) decisions: DecisionsFile,
-    pub(crate) tables: Option<TableState>,
+    /// The heads that it names.
+    heads: Vec<HeadState>,
+    /// The key that signs, according to the tables, and whether its secret half is there.
+    pub(crate) key: Option<String>,
+    has_secret: bool,
+    /// The number of changes of decisions in the tables; none before the tables are read.
+    decided: Option<i64>,
+    decisions_lost_at: Option<String>,
+    has_checkpoints: bool,
     /// The keys that signed chains; only a check reads them.
     signers: Vec<String>,
     anchor: Option<AnchorConfig>,
@@ -66,20 +74,6 @@ pub(crate) enum DatabaseState {
     /// It has the layout of an older version.
     Outdated,
     Unreadable(StoreError),
-}
-
-/// The parts of the tables with which other files are compared.
-#[derive(Default)]
-pub(crate) struct TableState {
-    /// The key that signs.
-    pub(crate) key: Option<String>,
-    has_secret: bool,
-    /// The number of changes of decisions.
-    decisions: i64,
-    decisions_lost_at: Option<String>,
-    has_checkpoints: bool,
-    /// The heads that the newest checkpoint names.
-    heads: Vec<HeadState>,
 }
 
 /// A head that a chain had, and what the ledger has of it.
@@ -149,24 +143,43 @@ impl Evidence {
         let alone = |_| evidence.journals(None, JournalDepth::Everything);
         evidence.journals = journals.or_else(alone).unwrap_or_default();
         if let Some(db) = &db {
-            evidence.unread = evidence.add_all(db).err();
+            let read = evidence.add_anchor(db).and_then(|()| evidence.add_heads(db));
+            evidence.unread = read.and_then(|()| evidence.add_signers(db)).err();
         }
         evidence
-    }
-
-    fn add_all(&mut self, db: &Connection) -> Result<(), StoreError> {
-        self.tables = Some(TableState::read(db, self)?);
-        let mut signers = db.prepare("SELECT DISTINCT key FROM chains")?;
-        self.signers = signers.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        self.anchored = AnchoredState::read(db, self)?;
-        Ok(())
     }
 
     /// Adds what a start compares with the tables: of the journals, little more than the headers.
     pub(crate) fn add_tables(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.journals = self.journals(Some(db), JournalDepth::Header)?;
-        self.tables = Some(TableState::read(db, self)?);
+        self.add_heads(db)?;
+        self.add_anchor(db)
+    }
+
+    /// Adds what is compared with the anchor.
+    pub(crate) fn add_anchor(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.key = keys::named(db)?;
+        let folder = self.home.join(keys::FOLDER);
+        self.has_secret = self.key.as_ref().is_some_and(|key| keys::has_secret(&folder, key));
+        self.decided = Some(decisions::number(db)?);
+        self.decisions_lost_at = decisions::lost_at(db)?;
+        self.has_checkpoints = schema::has_rows(db, "checkpoints")?;
         self.anchored = AnchoredState::read(db, self)?;
+        Ok(())
+    }
+
+    fn add_heads(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let writers = self.home.join(WRITERS);
+        let heads = self.checkpoint.iter().flatten().flat_map(|checkpoint| &checkpoint.heads);
+        let read = |head: &Head| HeadState::read(db, &writers, head.clone(), None);
+        self.heads = heads.map(read).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn add_signers(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let mut statement = db.prepare("SELECT DISTINCT key FROM chains")?;
+        let signers = statement.query_map([], |row| row.get(0))?;
+        self.signers = signers.collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -206,26 +219,9 @@ impl Evidence {
 
     /// Returns the number of decisions that the anchor names, and that of the home if it has fewer.
     pub(crate) fn lost_decisions(&self) -> Option<(i64, i64)> {
-        let known = self.known_decisions(self.tables.as_ref()?.decisions);
+        let known = self.known_decisions(self.decided?);
         let named = i64::try_from(self.anchored.as_ref()?.decisions).ok()?;
         (named > known).then_some((named, known))
-    }
-}
-
-impl TableState {
-    fn read(db: &Connection, evidence: &Evidence) -> Result<TableState, StoreError> {
-        let (home, key) = (&evidence.home, keys::named(db)?);
-        let folder = home.join(keys::FOLDER);
-        let heads = evidence.checkpoint.iter().flatten().flat_map(|checkpoint| &checkpoint.heads);
-        let head = |head: &Head| HeadState::read(db, &home.join(WRITERS), head.clone(), None);
-        Ok(TableState {
-            has_secret: key.as_ref().is_some_and(|key| keys::has_secret(&folder, key)),
-            key,
-            decisions: decisions::number(db)?,
-            decisions_lost_at: decisions::lost_at(db)?,
-            has_checkpoints: schema::has_rows(db, "checkpoints")?,
-            heads: heads.map(head).collect::<Result<_, _>>()?,
-        })
     }
 }
 

@@ -162,8 +162,7 @@ fn signing_keys(
     done: &mut Vec<String>,
 ) -> Result<Keys, StoreError> {
     let folder = evidence.home.join(keys::FOLDER);
-    let named = || evidence.tables.as_ref()?.key.as_ref();
-    match evidence.used_keys.last().or_else(named) {
+    match evidence.used_keys.last().or(evidence.key.as_ref()) {
         Some(last) if keys::has_secret(&folder, last) => keys::remember(db, last)?,
         Some(last) => {
             keys::forget(db)?;

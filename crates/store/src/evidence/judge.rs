@@ -5,7 +5,7 @@ use receipt::checkpoint::Head;
 
 use super::anchor::AnchoredState;
 use super::finding::{Finding, FindingKind};
-use super::{DatabaseState, Evidence, HeadState, TableState};
+use super::{DatabaseState, Evidence, HeadState};
 use crate::database::{FILE, WRITERS};
 use crate::keys;
 use crate::state::decisions::{self, DecisionsFile};
@@ -30,11 +30,11 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         findings.push(FindingKind::Fault.says(format!("the checkpoint is not trusted: {why}")));
     }
     findings.extend(of_decisions(evidence));
-    if let Some(tables) = &evidence.tables {
-        findings.extend(of_tables(evidence, tables));
+    if evidence.decided.is_some() {
+        findings.extend(of_tables(evidence));
     }
     findings.extend(of_missing_keys(evidence));
-    let lost_at = evidence.tables.as_ref().and_then(|tables| tables.decisions_lost_at.as_ref());
+    let lost_at = evidence.decisions_lost_at.iter();
     findings.extend(lost_at.map(|at| FindingKind::Note.says(decisions::lost_words(at))));
     findings.extend(evidence.unread.iter().map(|error| FindingKind::Fault.says(error.to_string())));
     findings.extend(of_anchor(evidence));
@@ -106,9 +106,9 @@ fn of_journal(journal: &JournalState) -> Vec<Finding> {
 }
 
 fn of_decisions(evidence: &Evidence) -> Option<Finding> {
-    let number = evidence.tables.as_ref().map_or(i64::MAX, |tables| tables.decisions);
+    let decided = evidence.decided;
     let (kind, words) = match &evidence.decisions {
-        DecisionsFile::Missing if (1..i64::MAX).contains(&number) => {
+        DecisionsFile::Missing if decided > Some(0) => {
             let words = "the copy of the operators' decisions is missing; the next start writes it \
                          anew";
             (FindingKind::Note, words.to_owned())
@@ -117,7 +117,7 @@ fn of_decisions(evidence: &Evidence) -> Option<Finding> {
             let words = format!("the copy of the operators' decisions is not trusted: {why}");
             (FindingKind::Fault, words)
         }
-        DecisionsFile::Valid(kept) if kept.number > number => {
+        DecisionsFile::Valid(kept) if decided.is_some_and(|number| kept.number > number) => {
             let words = "the database has older decisions than their copy; the next start restores \
                          them";
             (FindingKind::Fault, words.to_owned())
@@ -128,8 +128,8 @@ fn of_decisions(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Returns the signs that the tables are older than other files.
-fn of_tables(evidence: &Evidence, tables: &TableState) -> Vec<Finding> {
-    let mut words: Vec<String> = of_key(evidence, tables).into_iter().collect();
+fn of_tables(evidence: &Evidence) -> Vec<Finding> {
+    let mut words: Vec<String> = of_key(evidence).into_iter().collect();
     let unknown = evidence.journals.iter().filter(|journal| journal.is_unknown());
     words.extend(unknown.filter_map(|journal| {
         let (id, missing) = (&journal.chain_id, journal.missing()?);
@@ -140,13 +140,13 @@ fn of_tables(evidence: &Evidence, tables: &TableState) -> Vec<Finding> {
         let beyond = journal.header.as_ref().map(|header| header.filed).filter(|it| *it > filed)?;
         Some(format!("chain {id} is filed up to entry {filed}, but {beyond} were filed before"))
     }));
-    words.extend(tables.heads.iter().filter_map(|head| lacking(head, "at the last checkpoint")));
+    words.extend(evidence.heads.iter().filter_map(|head| lacking(head, "at the last checkpoint")));
     words.into_iter().map(|words| FindingKind::DatabaseOlder.says(words)).collect()
 }
 
-fn of_key(evidence: &Evidence, tables: &TableState) -> Option<String> {
+fn of_key(evidence: &Evidence) -> Option<String> {
     let (used, last) = (&evidence.used_keys, evidence.used_keys.last()?);
-    match &tables.key {
+    match &evidence.key {
         Some(named) if named != last && used.contains(named) => {
             Some(format!("it names the key {named}, which was replaced by {last}"))
         }
@@ -176,8 +176,8 @@ fn of_missing_keys(evidence: &Evidence) -> Vec<Finding> {
     let unknown = evidence.signers.iter().filter(|key| !known.contains(key));
     let public =
         unknown.map(|key| format!("the public key {key}, which signed chains, is missing"));
-    let tables = evidence.tables.as_ref().filter(|tables| !tables.has_secret);
-    let secret = tables.and_then(|tables| tables.key.as_deref()).map(keys::secret_missing);
+    let secret = evidence.key.iter().filter(|_| !evidence.has_secret);
+    let secret = secret.map(|key| keys::secret_missing(key));
     public.chain(secret).map(|words| FindingKind::Fault.says(words)).collect()
 }
 
@@ -188,9 +188,7 @@ pub(crate) fn of_anchor(evidence: &Evidence) -> Vec<Finding> {
                      its newest checkpoint to 'countersign receipt verify --head'";
         return vec![FindingKind::Note.says(words)];
     }
-    let (Some(tables), Some(state)) = (&evidence.tables, &evidence.anchored) else {
-        return Vec::new();
-    };
+    let Some(state) = &evidence.anchored else { return Vec::new() };
     let (shown, mut lost) = (&state.shown, Vec::new());
     let when = format!("at a checkpoint in {shown}");
     if state.foreign > 0 {
@@ -203,7 +201,7 @@ pub(crate) fn of_anchor(evidence: &Evidence) -> Vec<Finding> {
     lost.extend(evidence.lost_decisions().map(|(named, known)| {
         format!("operators had made {named} decisions {when}, and the home has {known} of them")
     }));
-    let notices = uncompared(state, tables.has_checkpoints).into_iter();
+    let notices = uncompared(state, evidence.has_checkpoints).into_iter();
     let lost = lost.into_iter().map(|words| FindingKind::HomeOlder.says(words));
     notices.map(|words| FindingKind::Notice.says(words)).chain(lost).collect()
 }

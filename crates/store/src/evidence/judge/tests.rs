@@ -1,9 +1,11 @@
+//! Tables of small evidence, with the findings that are expected.
+
 use std::path::Path;
 
 use receipt::{Hash, SigningKey};
 
+use super::super::UntrustedCheckpoint;
 use super::super::finding::refuse;
-use super::super::{Evidence, TableState, UntrustedCheckpoint};
 use super::FindingKind::{DatabaseLost, DatabaseOlder, Fault, HomeOlder, Note, Notice};
 use super::*;
 use crate::error::StoreError;
@@ -14,17 +16,9 @@ use crate::write::link::PrecedingChain;
 type Case = (Evidence, Vec<(FindingKind, &'static str)>);
 
 /// Returns evidence with a sound database.
-fn sound(tables: TableState) -> Evidence {
-    Evidence {
-        home: "/home".into(),
-        database: DatabaseState::Present,
-        tables: Some(TableState { has_secret: true, ..tables }),
-        ..Evidence::default()
-    }
-}
-
-fn tables() -> TableState {
-    TableState::default()
+fn sound() -> Evidence {
+    let database = DatabaseState::Present;
+    Evidence { database, decided: Some(0), has_secret: true, ..Evidence::default() }
 }
 
 fn check(cases: Vec<Case>) {
@@ -104,17 +98,19 @@ fn a_missing_database_is_a_loss_only_in_a_used_home() {
 
 #[test]
 fn tables_that_name_less_than_other_files_are_older() {
-    let key = |name: &str| TableState { key: Some(name.to_owned()), ..tables() };
-    let used = |tables| Evidence { used_keys: words(&["k1", "k2"]), ..sound(tables) };
-    let heads = |state| sound(TableState { heads: vec![state], ..tables() });
+    let used = |key: Option<&str>| {
+        let key = key.map(str::to_owned);
+        Evidence { key, used_keys: words(&["k1", "k2"]), ..sound() }
+    };
+    let heads = |state| Evidence { heads: vec![state], ..sound() };
     let short = |reached, damaged| HeadState { reached, damaged, ..head(7) };
     check(vec![
-        (sound(tables()), vec![]),
-        (used(key("k2")), vec![]),
+        (sound(), vec![]),
+        (used(Some("k2")), vec![]),
         // Another process has just replaced it.
-        (used(key("k3")), vec![]),
-        (used(key("k1")), vec![(DatabaseOlder, "it names the key k1, which was replaced by k2")]),
-        (used(tables()), vec![(DatabaseOlder, "it names no signing key, but k2 has signed")]),
+        (used(Some("k3")), vec![]),
+        (used(Some("k1")), vec![(DatabaseOlder, "it names the key k1, which was replaced by k2")]),
+        (used(None), vec![(DatabaseOlder, "it names no signing key, but k2 has signed")]),
         (heads(head(3)), vec![]),
         (heads(head(7)), vec![(DatabaseOlder, "c has 3 receipts, but 7 at the last checkpoint")]),
         // Recovery signs for entries that are damaged.
@@ -127,7 +123,7 @@ fn tables_that_name_less_than_other_files_are_older() {
 
 #[test]
 fn journals_show_damage_and_what_the_tables_lack() {
-    let of = |journal| Evidence { journals: vec![journal], ..sound(tables()) };
+    let of = |journal| Evidence { journals: vec![journal], ..sound() };
     let unknown = || JournalState { header: header(0, None), ..journal(None) };
     let after = |reached_before| JournalState {
         header: header(0, Some(5)),
@@ -183,40 +179,42 @@ fn journals_show_damage_and_what_the_tables_lack() {
 
 #[test]
 fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
-    let decided = |decisions| TableState { decisions, ..tables() };
-    let copy = |number: i64, tables| {
+    let copy = |number: i64| {
         let kept = serde_json::from_value(serde_json::json!({"number": number})).unwrap();
-        Evidence { decisions: DecisionsFile::Valid(kept), ..sound(tables) }
+        Evidence { decisions: DecisionsFile::Valid(kept), decided: Some(1), ..sound() }
     };
     let public = SigningKey::from_seed(&[1; 32]).public();
     let name = public.fingerprint().to_string();
-    let mut secretless = sound(tables());
-    secretless.tables = Some(TableState { key: Some("k1".to_owned()), ..tables() });
+    let key = Some("k1".to_owned());
+    let secretless = Evidence { key, has_secret: false, ..sound() };
     let lost_at = Some("a day".to_owned());
     check(vec![
-        (Evidence { keys: vec![public], signers: vec![name], ..sound(tables()) }, vec![]),
+        (Evidence { keys: vec![public], signers: vec![name], ..sound() }, vec![]),
         (
-            Evidence { signers: words(&["k9"]), ..sound(tables()) },
+            Evidence { signers: words(&["k9"]), ..sound() },
             vec![(Fault, "the public key k9, which signed chains, is missing")],
         ),
         (secretless, vec![(Fault, "the secret half of the signing key k1 is missing")]),
-        (sound(decided(1)), vec![(Note, "the copy of the operators' decisions is missing")]),
-        (copy(1, decided(1)), vec![]),
-        (copy(2, decided(1)), vec![(Fault, "has older decisions than their copy")]),
         (
-            Evidence { decisions: DecisionsFile::Invalid("bad".to_owned()), ..sound(tables()) },
+            Evidence { decided: Some(1), ..sound() },
+            vec![(Note, "the copy of the operators' decisions is missing")],
+        ),
+        (copy(1), vec![]),
+        (copy(2), vec![(Fault, "has older decisions than their copy")]),
+        (
+            Evidence { decisions: DecisionsFile::Invalid("bad".to_owned()), ..sound() },
             vec![(Fault, "the copy of the operators' decisions is not trusted: bad")],
         ),
         (
-            sound(TableState { decisions_lost_at: lost_at, ..tables() }),
+            Evidence { decisions_lost_at: lost_at, ..sound() },
             vec![(Note, "the operators' decisions were lost on a day")],
         ),
         (
-            Evidence { set_aside: words(&["c.damaged"]), ..sound(tables()) },
+            Evidence { set_aside: words(&["c.damaged"]), ..sound() },
             vec![(Note, "damaged lines of a journal are kept in 'writers/c.damaged'")],
         ),
         (
-            Evidence { unread: Some(StoreError::Read("no".to_owned())), ..sound(tables()) },
+            Evidence { unread: Some(StoreError::Read("no".to_owned())), ..sound() },
             vec![(Fault, "cannot read the ledger: no")],
         ),
     ]);
@@ -226,10 +224,7 @@ fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
 fn an_anchor_shows_an_older_home_and_what_it_cannot_show() {
     let shown = || "the anchor 'a'".to_owned();
     let state = || AnchoredState { shown: shown(), ..AnchoredState::default() };
-    let of = |state| {
-        let tables = TableState { has_checkpoints: true, ..tables() };
-        Evidence { anchored: Some(state), ..sound(tables) }
-    };
+    let of = |state| Evidence { anchored: Some(state), has_checkpoints: true, ..sound() };
     let compared = || AnchoredState { checkpoints: 1, ..state() };
     let found = |hash: &[u8]| {
         let found = Some(Hash::of(hash).to_string());
@@ -238,7 +233,7 @@ fn an_anchor_shows_an_older_home_and_what_it_cannot_show() {
     let command = Some(AnchorConfig::Command(Vec::new()));
     check(vec![
         (of(compared()), vec![]),
-        (Evidence { anchor: command, ..sound(tables()) }, vec![(Note, "the anchor is a command")]),
+        (Evidence { anchor: command, ..sound() }, vec![(Note, "the anchor is a command")]),
         (
             of(AnchoredState { is_within: true, unreadable: 2, ..compared() }),
             vec![
@@ -248,7 +243,7 @@ fn an_anchor_shows_an_older_home_and_what_it_cannot_show() {
         ),
         (of(state()), vec![(Notice, "the anchor 'a' has no checkpoint of this home")]),
         (of(AnchoredState { was_accepted: true, ..state() }), vec![]),
-        (Evidence { anchored: Some(state()), ..sound(tables()) }, vec![]),
+        (Evidence { anchored: Some(state()), ..sound() }, vec![]),
         (
             of(AnchoredState { error: Some("gone".to_owned()), ..state() }),
             vec![(Notice, "cannot be read (gone)")],
