@@ -1,4 +1,5 @@
-//! What the evidence shows, in the words that a start, a check, a repair and the status use.
+//! The statements that follow from the evidence, in the words that a start, a check, a repair and the
+//! status use.
 
 use std::path::Path;
 

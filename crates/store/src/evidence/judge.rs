@@ -1,4 +1,7 @@
-//! What the evidence means. Pure: the same evidence always has the same findings.
+//! Judges the evidence. Pure: the same evidence always has the same findings.
+
+#[cfg(test)]
+mod tests;
 
 use domain::config::AnchorConfig;
 use receipt::checkpoint::Head;
@@ -10,9 +13,6 @@ use crate::database::{FILE, WRITERS};
 use crate::keys;
 use crate::state::decisions::{self, DecisionsFile};
 use crate::write::journal_state::JournalState;
-
-#[cfg(test)]
-mod tests;
 
 /// The note on a database of an older version.
 pub(crate) const OUTDATED: &str =

@@ -58,7 +58,7 @@ fn words(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_missing_database_is_a_loss_only_in_a_used_home() {
-    let missing = || Evidence { home: "/home".into(), ..Evidence::default() };
+    let missing = || Evidence { home: "/h".into(), ..Evidence::default() };
     let invalid = || Some(Err(UntrustedCheckpoint::Foreign));
     check(vec![
         (missing(), vec![]),
@@ -67,7 +67,7 @@ fn a_missing_database_is_a_loss_only_in_a_used_home() {
             Evidence { key_files: 1, chains: words(&["a", "b"]), ..missing() },
             vec![(
                 DatabaseLost,
-                "the ledger '/home/ledger.db' is missing, but the home has been used before: it \
+                "the ledger '/h/ledger.db' is missing, but the home has been used before: it \
                  has 1 signing key, 2 journals",
             )],
         ),
@@ -276,12 +276,12 @@ fn a_start_is_refused_for_the_worst_reason_alone() {
     let refusal = |kinds: &[FindingKind]| {
         let findings: Vec<Finding> =
             kinds.iter().map(|kind| kind.says(format!("{kind:?}"))).collect();
-        refuse(&findings, Path::new("/home")).err().map(|error| match error {
+        refuse(&findings, Path::new("/h")).err().map(|error| match error {
             StoreError::Incomplete(words) => words,
             other => panic!("{other}"),
         })
     };
-    let older = "the ledger '/home/ledger.db' is older than";
+    let older = "the ledger '/h/ledger.db' is older than";
     assert_eq!(refusal(&[]), None);
     assert_eq!(refusal(&[Note, Fault, Notice]), None);
     assert_eq!(refusal(&[HomeOlder, DatabaseLost]), Some("DatabaseLost".to_owned()));
