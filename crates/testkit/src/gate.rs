@@ -282,10 +282,16 @@ pub async fn rest(
 }
 
 pub fn http_client() -> reqwest::Client {
-    // reqwest is built without a TLS provider. Nothing on loopback needs TLS, and reading the
-    // machine's certificates takes longer than a request.
+    // Nothing on loopback needs TLS, and reading the machine's certificates takes longer than a
+    // request.
+    client_builder().tls_certs_only([]).build().expect("a client")
+}
+
+/// Returns a builder of clients that go to loopback.
+pub fn client_builder() -> reqwest::ClientBuilder {
+    // reqwest is built without a TLS provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client")
+    reqwest::Client::builder().no_proxy()
 }
 
 /// Connects over both transports, so that a behaviour is shown on each.

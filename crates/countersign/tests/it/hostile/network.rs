@@ -8,7 +8,7 @@ use reqwest::{Certificate, Client, Method, StatusCode, header};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::client::PATIENCE;
-use testkit::gate::{Gate, http_client};
+use testkit::gate::{Gate, client_builder, http_client};
 use testkit::otlp::AUTHORITY;
 use testkit::program::{first_lines, program, run, stderr, stdout};
 use testkit::wait::eventually;
@@ -47,7 +47,7 @@ async fn beyond_loopback_it_listens_only_with_tls_or_behind_a_proxy() {
 fn trusting(certificate: &str) -> Client {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let trusted = Certificate::from_pem(certificate.as_bytes()).unwrap();
-    Client::builder().no_proxy().tls_certs_only([trusted]).build().unwrap()
+    client_builder().tls_certs_only([trusted]).build().unwrap()
 }
 
 fn write_certificate(dir: &Path, certificate: &str, key: &str) {
@@ -223,7 +223,7 @@ async fn wrong_codes_are_slowed_down_and_sign_ins_recorded() {
     let printed = stdout(&gate.cli(&["page"]).await);
     let (origin, code) = printed.trim().split_once("/#code=").unwrap();
     let name = origin.strip_prefix("http://").unwrap().split(':').next().unwrap();
-    let client = Client::builder().no_proxy().resolve(name, gate.address.parse().unwrap());
+    let client = client_builder().resolve(name, gate.address.parse().unwrap());
     let client = client.build().unwrap();
     let start = Instant::now();
     for _ in 0..FREE + 2 {
