@@ -12,11 +12,8 @@ use mcp::{ErrorObject, handshake};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+pub use crate::wait::PATIENCE;
 use crate::wait::eventually;
-
-/// The time limit for anything that a test waits for, also with many tests at once on a slow
-/// machine.
-pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct Client {
     pub peer: Peer,

@@ -285,10 +285,7 @@ impl Script {
                 Ok(echo(params))
             }
             Some("die") => std::process::abort(),
-            Some("hang_up") => {
-                incoming.peer.close("the server hangs up");
-                Err(ErrorObject::internal("it hung up"))
-            }
+            Some("hang_up") => Err(hang_up(incoming)),
             Some(other) => Err(ErrorObject::internal(format!("no such x-do: {other}"))),
         }
     }
@@ -308,6 +305,11 @@ impl Script {
         }
         Ok(raw(r#"{"content":[]}"#.to_owned()))
     }
+}
+
+fn hang_up(incoming: &RequestContext) -> ErrorObject {
+    incoming.peer.close("the server hangs up");
+    ErrorObject::internal("it hung up")
 }
 
 fn add_line(path: &str, line: &str) {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::client::PATIENCE;
+/// The time limit for anything that a test waits for, also with many tests at once on a slow
+/// machine.
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Polls until there is something to return.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(look: impl FnMut() -> F) -> T {

@@ -150,7 +150,7 @@ fn a_forbidden_edge_is_noticed() {
         ("mcp", "provider", json!("build")),
         ("domain", "mcp", Value::Null),
         ("domain", "workflow", Value::Null),
-        ("receipt", "domain", json!("dev")),
+        ("redact", "domain", json!("dev")),
         ("store", "provider", Value::Null),
         ("store", "workflow", Value::Null),
         ("gateway", "tools", Value::Null),
