@@ -265,7 +265,7 @@ async fn without_a_gate_there_is_nothing_to_watch() {
 }
 
 #[tokio::test]
-async fn agents_that_touched_the_same_thing_are_shown() {
+async fn smoke_agents_that_touched_the_same_thing_are_shown() {
     let gate = Gate::scripted(json!([
         {"name": "get", "annotations": {"readOnlyHint": true}},
         {"name": "put", "annotations": {"destructiveHint": false}},

@@ -64,7 +64,7 @@ async fn empty_gate() -> Gate {
 }
 
 #[tokio::test]
-async fn a_server_gets_its_secrets_and_nothing_else_shows_them() {
+async fn smoke_a_server_gets_its_secrets_and_nothing_else_shows_them() {
     let mut gate = empty_gate().await;
     add(&gate).await;
     approve(&gate).await;

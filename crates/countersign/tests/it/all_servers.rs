@@ -36,7 +36,7 @@ async fn doors(gate: &Gate, alone: &Path) -> [(&'static str, Client); 3] {
 }
 
 #[tokio::test]
-async fn all_servers_are_merged_at_every_door() {
+async fn smoke_all_servers_are_merged_at_every_door() {
     let servers = |dir: &Path| {
         let server = |name: &str| scripted(dir, name, &offer(name));
         json!({"a": server("a"), "b": server("b")})

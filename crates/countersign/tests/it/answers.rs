@@ -236,7 +236,7 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
 }
 
 #[tokio::test]
-async fn every_routes_answer_matches_the_golden_file() {
+async fn smoke_every_routes_answer_matches_the_golden_file() {
     let gate = filled().await;
     let dir = gate.dir.path().to_str().unwrap();
     let ids = ids(&gate).await;

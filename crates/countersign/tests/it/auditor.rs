@@ -84,7 +84,7 @@ async fn reading(dir: &Path) -> Vec<Vec<String>> {
 }
 
 #[tokio::test]
-async fn reading_changes_nothing_in_the_home() {
+async fn smoke_reading_changes_nothing_in_the_home() {
     let gate = recorded().await;
     let dir = gate.dir.path();
     let before = files(&gate.home());

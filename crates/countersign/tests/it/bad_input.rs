@@ -10,7 +10,7 @@ fn tools() -> Value {
 }
 
 #[tokio::test]
-async fn invalid_parameters_are_reported_with_their_code() {
+async fn smoke_invalid_parameters_are_reported_with_their_code() {
     let gate = Gate::scripted(tools()).await;
     let intent = json!({"operation_type": "read"});
     let cases = [

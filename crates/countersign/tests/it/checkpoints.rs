@@ -37,7 +37,7 @@ fn checkpoints(home: &Path) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_running_gate_issues_a_checkpoint_for_the_head() {
+async fn smoke_a_running_gate_issues_a_checkpoint_for_the_head() {
     let mut gate = gate(json!({})).await;
     let client = gate.http().await;
     client.two_key_call("read", "s:say", json!({})).await;

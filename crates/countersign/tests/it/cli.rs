@@ -181,7 +181,7 @@ async fn lists_are_tables_for_people_and_json_or_yaml_for_programs() {
 }
 
 #[tokio::test]
-async fn config_show_prints_defaults_and_no_secrets() {
+async fn smoke_config_show_prints_defaults_and_no_secrets() {
     let dir = tempfile::tempdir().unwrap();
     let config = json!({"mcpServers": {"x": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer hush"}}}});
     std::fs::write(dir.path().join("c.json"), config.to_string()).unwrap();

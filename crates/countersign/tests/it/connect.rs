@@ -122,7 +122,7 @@ async fn a_file_that_was_not_there_is_removed_again() {
 }
 
 #[tokio::test]
-async fn an_edited_file_is_not_overwritten_by_undo() {
+async fn smoke_an_edited_file_is_not_overwritten_by_undo() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), ".cursor/mcp.json", "{}\n");
     connect(dir.path(), &["cursor", "--yes"]).await;

@@ -62,7 +62,7 @@ async fn edges(gate: &Gate, query: &str) -> Vec<(String, String, String, String,
 }
 
 #[tokio::test]
-async fn agents_sharing_a_repository_table_or_url_are_in_contention() {
+async fn smoke_agents_sharing_a_repository_table_or_url_are_in_contention() {
     let gate = gate().await;
     let (a, b) = (gate.http().await, gate.http().await);
     let repo = json!({"owner": "o", "repo": "r"});

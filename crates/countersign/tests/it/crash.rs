@@ -189,7 +189,7 @@ fn interrupted(home: &Path, resource: &str) {
 }
 
 #[tokio::test]
-async fn a_client_sees_that_its_gate_was_killed() {
+async fn smoke_a_client_sees_that_its_gate_was_killed() {
     let mut gate =
         Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
     let mut command = program(gate.dir.path());

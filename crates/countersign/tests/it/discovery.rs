@@ -70,7 +70,7 @@ async fn without_include_disabled_answers_match_the_golden_file() {
 
 /// Everything else that a model reads of the gate itself; the refusals have their own golden file.
 #[tokio::test]
-async fn other_answers_for_models_match_the_golden_file() {
+async fn smoke_other_answers_for_models_match_the_golden_file() {
     let servers = |dir: &Path| {
         let mut servers = golden_servers(dir);
         let long = json!({"tools": [{"name": "say", "x-do": {"text": 30_000}}],

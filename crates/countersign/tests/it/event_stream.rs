@@ -261,7 +261,7 @@ async fn status_changes_of_servers_and_tools_are_streamed() {
 }
 
 #[tokio::test]
-async fn reconnecting_replays_ledger_events_and_nothing_else() {
+async fn smoke_reconnecting_replays_ledger_events_and_nothing_else() {
     let gate =
         Gate::scripted(json!([{"name": "echo", "annotations": {"readOnlyHint": true}}])).await;
     gate.ready("s").await;

@@ -112,7 +112,7 @@ async fn a_frame_may_come_in_pieces_and_half_a_frame_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_frames_fields_appear_in_its_record_and_receipt() {
+async fn smoke_a_frames_fields_appear_in_its_record_and_receipt() {
     let gate = Gate::scripted(json!([])).await;
     let mut stream = connect(&gate).await;
     let members = json!({"tool": {"server": "db", "name": "query"}, "input": {"table": "t", "database": "d"},

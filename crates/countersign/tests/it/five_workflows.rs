@@ -148,7 +148,7 @@ async fn three_agents_meet([code, tests, notes]: [&str; 3]) {
 }
 
 #[tokio::test]
-async fn three_agents_meet_in_one_repository() {
+async fn smoke_three_agents_meet_in_one_repository() {
     three_agents_meet(["openai_compatible"; 3]).await;
 }
 

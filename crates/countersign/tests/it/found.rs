@@ -211,7 +211,7 @@ async fn a_trusted_file_is_in_effect_until_it_is_changed_or_revoked() {
 }
 
 #[tokio::test]
-async fn trust_is_recorded() {
+async fn smoke_trust_is_recorded() {
     let place = with_own();
     place.find("{}");
     let path = place.file().canonicalize().unwrap();

@@ -30,7 +30,7 @@ fn findings(output: &Output) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test]
-async fn status_shows_the_servers_the_agents_and_the_ledger() {
+async fn smoke_status_shows_the_servers_the_agents_and_the_ledger() {
     let gate = Gate::scripted(tools()).await;
     let client = gate.http().await;
     client.request("tools/call", two_keys("read", "s:look", json!({}))).await.unwrap();

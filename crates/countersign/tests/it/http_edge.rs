@@ -144,7 +144,7 @@ async fn refusals_name_their_request() {
 }
 
 #[tokio::test]
-async fn an_agents_token_never_opens_an_admin_route() {
+async fn smoke_an_agents_token_never_opens_an_admin_route() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     let admin = gate.secret("api-key");

@@ -199,7 +199,7 @@ async fn a_call_allowed_against_annotations_is_logged_as_a_warning() {
 }
 
 #[tokio::test]
-async fn a_refused_call_never_reaches_the_server() {
+async fn smoke_a_refused_call_never_reaches_the_server() {
     let marker = tempfile::tempdir().unwrap();
     let file = marker.path().join("called");
     let tools = json!([{"name": "delete", "x-do": {"hang": file}, "annotations": {"destructiveHint": true}}]);
@@ -212,7 +212,7 @@ async fn a_refused_call_never_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn the_gate_lists_its_seven_tools_with_annotations() {
+async fn smoke_the_gate_lists_its_seven_tools_with_annotations() {
     let gate = Gate::scripted(tools()).await;
     for (door, client) in both(&gate).await {
         let list = client.request("tools/list", json!({})).await.unwrap();

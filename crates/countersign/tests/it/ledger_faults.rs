@@ -213,7 +213,7 @@ async fn a_signing_key_that_cannot_be_trusted_stops_the_start() {
 }
 
 #[tokio::test]
-async fn a_damaged_ledger_stops_the_start() {
+async fn smoke_a_damaged_ledger_stops_the_start() {
     let gate = used_home().await;
     let file = gate.home().join("ledger.db");
     let mut bytes = std::fs::read(&file).unwrap();

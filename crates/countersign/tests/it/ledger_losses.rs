@@ -287,7 +287,7 @@ async fn a_lock_file_deleted_under_a_gate_gives_its_chain_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_check_reads_while_a_gate_runs_and_from_a_read_only_home() {
+async fn smoke_a_check_reads_while_a_gate_runs_and_from_a_read_only_home() {
     let dir = tempfile::tempdir().unwrap();
     let missing = run(dir.path(), ["ledger", "check"]).await;
     assert_eq!(missing.status.code(), Some(2), "{}", stderr(&missing));

@@ -172,7 +172,7 @@ async fn a_link_is_as_locked_and_hidden_as_its_server() {
 }
 
 #[tokio::test]
-async fn people_use_the_prompts_of_all_servers() {
+async fn smoke_people_use_the_prompts_of_all_servers() {
     let gate = gate().await;
     let client = gate.http().await;
     let capabilities = json!({"tools": {}, "prompts": {"listChanged": true}, "resources": {}});

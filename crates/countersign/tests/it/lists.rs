@@ -58,7 +58,7 @@ async fn a_server_may_list_as_many_tools_as_the_bound_and_no_more() {
 }
 
 #[tokio::test]
-async fn omitted_tools_are_reported() {
+async fn smoke_omitted_tools_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let mut tools = vec![
         json!({"name": "dele\u{200b}te"}),

@@ -61,7 +61,7 @@ async fn whoever_waits_at_a_terminal_sees_why() {
 }
 
 #[tokio::test]
-async fn errors_have_the_form_of_the_output() {
+async fn smoke_errors_have_the_form_of_the_output() {
     let dir = tempfile::tempdir().unwrap();
     for (args, code, says) in [
         (&["activity", "show", "nothing", "-o", "json"][..], "NOT_FOUND", "nothing"),

@@ -41,7 +41,7 @@ const ROWS: &[Row] = &[
         capability: "tools: list, call",
         cells: [
             Shown(&["gateway::calls::definitions_and_results_come_byte_for_byte"]),
-            Shown(&["wrap::messages_pass_byte_for_byte_in_both_directions"]),
+            Shown(&["wrap::smoke_messages_pass_byte_for_byte_in_both_directions"]),
             ShownAs(
                 "as `server__tool`",
                 &["gateway::all_servers::names_of_all_servers_fit_and_stay_the_same"],
@@ -178,7 +178,10 @@ const ROWS: &[Row] = &[
                 "as `server__prompt`",
                 &["gateway::methods::requests_reach_their_server_unchanged_on_each_view"],
             ),
-            ShownAs("as `server__prompt`", &["linked::people_use_the_prompts_of_all_servers"]),
+            ShownAs(
+                "as `server__prompt`",
+                &["linked::smoke_people_use_the_prompts_of_all_servers"],
+            ),
         ],
     },
     Row {
@@ -244,7 +247,7 @@ const ROWS: &[Row] = &[
         capability: "`extensions` and `experimental` of the client",
         cells: [
             Shown(&["gateway::own_lists::extensions_of_a_client_reach_the_server"]),
-            Shown(&["wrap::messages_pass_byte_for_byte_in_both_directions"]),
+            Shown(&["wrap::smoke_messages_pass_byte_for_byte_in_both_directions"]),
             Shown(&[
                 "gateway::own_lists::a_client_of_all_servers_lists_what_is_there_for_its_capabilities_from_the_start",
             ]),
@@ -255,7 +258,7 @@ const ROWS: &[Row] = &[
         capability: "`extensions` and `experimental` of the server",
         cells: [
             Shown(&["gateway::methods::each_view_declares_what_its_servers_offer"]),
-            Shown(&["wrap::messages_pass_byte_for_byte_in_both_directions"]),
+            Shown(&["wrap::smoke_messages_pass_byte_for_byte_in_both_directions"]),
             Not("they belong to one server"),
             Not("they belong to one server"),
         ],
@@ -285,7 +288,7 @@ const ROWS: &[Row] = &[
         capability: "tasks",
         cells: [
             Not("tools that require them are left out"),
-            ShownAs("unchecked", &["wrap::messages_pass_byte_for_byte_in_both_directions"]),
+            ShownAs("unchecked", &["wrap::smoke_messages_pass_byte_for_byte_in_both_directions"]),
             Not("tools that require them are left out"),
             Not("tools that require them are left out"),
         ],
@@ -339,7 +342,7 @@ fn all_tests() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_mark_is_shown_by_a_test_that_exists() {
+fn smoke_every_mark_is_shown_by_a_test_that_exists() {
     let known = all_tests();
     let named = ROWS.iter().flat_map(|row| &row.cells).flat_map(Cell::tests);
     let missing: Vec<&&str> = named.filter(|test| !known.contains(**test)).collect();

@@ -40,7 +40,7 @@ fn outcome(answer: &Value) -> (bool, &str) {
 }
 
 #[tokio::test]
-async fn mcp_serve_offers_the_six_built_in_tools_on_its_own() {
+async fn smoke_mcp_serve_offers_the_six_built_in_tools_on_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     let mut wire = open(dir.path(), &json!({"root_dir": folder, "agent": "me"}));

@@ -47,7 +47,7 @@ async fn found(client: &Client, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn needs_in_other_words_find_their_tool_and_a_restart_computes_nothing() {
+async fn smoke_needs_in_other_words_find_their_tool_and_a_restart_computes_nothing() {
     let mut gate = Gate::start(household, learned()).await;
     gate.ready("home").await;
     if !is_learned(&gate, 4).await {

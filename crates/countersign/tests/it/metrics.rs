@@ -109,7 +109,7 @@ async fn probe(gate: &Gate, path: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn calls_are_counted_by_outcome() {
+async fn smoke_calls_are_counted_by_outcome() {
     if !foreign::are_here_or_skipped() {
         return;
     }

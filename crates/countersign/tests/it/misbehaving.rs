@@ -283,7 +283,7 @@ async fn noise_beyond_the_pipe_capacity_does_not_block_an_answer() {
 }
 
 #[tokio::test]
-async fn a_servers_death_is_detected_while_its_child_holds_the_pipes() {
+async fn smoke_a_servers_death_is_detected_while_its_child_holds_the_pipes() {
     let orphans = r#"sleep 1000 & near=$!; setsid sleep 1000 & echo "$near $!" >> "$DIR/orphans"
         exec "$SERVER" "$TOOLS""#;
     let tools = json!([{"name": "t"}, {"name": "die", "x-do": "die"}]);

@@ -36,7 +36,7 @@ const REQUESTS: [(&str, &str, &str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn requests_and_lists_pass_unchanged_at_every_door() {
+async fn smoke_requests_and_lists_pass_unchanged_at_every_door() {
     let script = json!({
         "tools": [{"name": "plain"}],
         "prompts": [{"x-text": PROMPT}],

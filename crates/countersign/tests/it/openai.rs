@@ -86,7 +86,7 @@ async fn run_with(
 }
 
 #[tokio::test]
-async fn a_model_works_through_the_gate() {
+async fn smoke_a_model_works_through_the_gate() {
     works_through_the_gate(PROVIDER).await;
 }
 

@@ -323,7 +323,7 @@ fn words_about(page: &str, method: &str, path: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_query_parameter_is_documented() {
+async fn smoke_every_query_parameter_is_documented() {
     let gate = Gate::scripted(json!([])).await;
     let (_, document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
     let page = rest_page();

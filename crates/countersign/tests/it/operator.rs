@@ -403,7 +403,7 @@ fn locked(dir: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn no_switch_lifts_a_lock_of_the_config() {
+async fn smoke_no_switch_lifts_a_lock_of_the_config() {
     let gate = Gate::start(locked, json!({})).await;
     gate.ready("s").await;
     gate.server_when("held", |entry| entry["tool_count"] == 2).await;

@@ -163,7 +163,7 @@ fn project() -> String {
 }
 
 #[test]
-fn ordinary_text_passes_redaction() {
+fn smoke_ordinary_text_passes_redaction() {
     let mut dice = Dice(1);
     let mut docs = Vec::new();
     sources(&root().join("docs"), &mut docs);

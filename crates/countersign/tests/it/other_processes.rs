@@ -101,7 +101,7 @@ async fn a_running_gate_shows_the_calls_of_another_process_as_they_are_made() {
 }
 
 #[tokio::test]
-async fn a_killed_gate_harms_no_call_of_another_process() {
+async fn smoke_a_killed_gate_harms_no_call_of_another_process() {
     let mut gate = gate().await;
     let mut wire = step(&gate).await;
     begin(&gate, &mut wire, 1).await;

@@ -334,7 +334,7 @@ async fn a_call_cancelled_after_it_was_sent_leaves_its_outcome_unknown() {
 }
 
 #[tokio::test]
-async fn an_answer_lost_by_a_call_over_rest_is_told_in_its_error() {
+async fn smoke_an_answer_lost_by_a_call_over_rest_is_told_in_its_error() {
     let gate = Gate::scripted(json!([{"name": "die", "x-do": "die"}])).await;
     let intent = json!({"operation_type": "write"});
     let call = json!({"tool_variant": "call_tool_write", "name": "s:die", "intent": intent});

@@ -113,7 +113,7 @@ fn long_the_release_packages_are_static_and_installed() {
 }
 
 #[test]
-fn the_units_and_the_image_name_what_exists() {
+fn smoke_the_units_and_the_image_name_what_exists() {
     let folder = root().join("packaging");
     let units = ["user", "system"].map(|name| folder.join(format!("systemd/{name}.service")));
     for unit in &units {

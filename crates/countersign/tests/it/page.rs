@@ -707,7 +707,7 @@ async fn copies_are_checked_with_the_keys_of_the_home() {
 }
 
 #[tokio::test]
-async fn the_page_is_served_with_strict_rules() {
+async fn smoke_the_page_is_served_with_strict_rules() {
     let gate = Gate::scripted(json!([])).await;
     let (name, _) = page_link(&gate).await;
     let index = http_client().get(format!("http://{}/", gate.address)).header("host", &name);

@@ -63,7 +63,7 @@ pub(crate) async fn doors(gate: &Gate, server: &str, alone: &Path) -> [(&'static
 }
 
 #[tokio::test]
-async fn one_server_is_passed_through_unchanged_at_every_door() {
+async fn smoke_one_server_is_passed_through_unchanged_at_every_door() {
     let gate = Gate::start(|dir| json!({"w": written(dir, "w")}), json!({})).await;
     let alone = tempfile::tempdir().unwrap();
     let expected: Value = serde_json::from_str(WELCOME).unwrap();

@@ -438,7 +438,7 @@ fn assert_words_are_found(home: &Path, answers: &[(String, Vec<u8>)]) {
 
 /// A step's command prints the secrets: later steps may use its output, but nothing keeps them.
 #[tokio::test]
-async fn the_output_of_a_workflow_keeps_no_secret() {
+async fn smoke_the_output_of_a_workflow_keeps_no_secret() {
     let planted = planted();
     let dir = tempfile::tempdir().unwrap();
     let texts: Vec<&str> = planted.iter().map(|planted| planted.written.as_str()).collect();

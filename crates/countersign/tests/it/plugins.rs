@@ -215,7 +215,7 @@ async fn colliding_plugin_tool_names_fail_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
+async fn smoke_an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
     let turns = [ours("deploy_apply", json!({"table": "users", "times": 3})), say("applied")];
     let stage = Stage::scripted(turns).await;
     install_approved(&stage, "deploy", "apply destroy").await;

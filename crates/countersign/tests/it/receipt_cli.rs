@@ -79,7 +79,7 @@ fn place(line: &str) -> (String, u64) {
 }
 
 #[tokio::test]
-async fn receipts_are_listed_shown_and_verified() {
+async fn smoke_receipts_are_listed_shown_and_verified() {
     in_both_ways(async |dir| {
         good(dir, &["call", "tool-read", "--tool-name=s:say"]).await;
         let list = good(dir, &["receipt", "list", "--status", "success", "-o", "json"]).await;

@@ -123,7 +123,7 @@ async fn warnings_and_the_stricter_class_are_recorded() {
 }
 
 #[tokio::test]
-async fn caller_request_and_trace_are_recorded() {
+async fn smoke_caller_request_and_trace_are_recorded() {
     let gate = gate(json!({})).await;
     let mut command = program(gate.dir.path());
     command.arg("mcp");

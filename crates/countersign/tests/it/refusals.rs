@@ -347,7 +347,7 @@ async fn values_with_one_meaning_are_accepted() {
 }
 
 #[tokio::test]
-async fn describe_tool_answers_each_id_for_itself() {
+async fn smoke_describe_tool_answers_each_id_for_itself() {
     let gate = gate_with_limit(20_000).await;
     let client = gate.http().await;
     let ids = ["files:plain", "files:nothing", "files:locked", "plain", "files:delete"];

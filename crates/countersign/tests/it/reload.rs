@@ -216,7 +216,7 @@ async fn no_call_is_lost_or_made_twice_while_servers_come_go_and_change() {
 }
 
 #[tokio::test]
-async fn a_call_under_way_ends_where_it_began() {
+async fn smoke_a_call_under_way_ends_where_it_began() {
     let servers = |dir: &Path| {
         let server = |name: &str| {
             let (log, until) = (dir.join(format!("{name}.log")), dir.join("go"));

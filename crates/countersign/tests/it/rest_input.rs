@@ -40,7 +40,7 @@ fn assert_refused(what: &str, (status, answer): &(u16, Value), expected: u16, wo
 }
 
 #[tokio::test]
-async fn errors_name_the_invalid_parameter() {
+async fn smoke_errors_name_the_invalid_parameter() {
     let gate = gate().await;
     let between = |max: usize| format!("limit must be between 1 and {max}");
     let (to_100, to_1000) = (between(100), between(1000));

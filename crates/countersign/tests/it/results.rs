@@ -6,7 +6,7 @@ use testkit::gate::{Gate, both};
 use testkit::wait::eventually;
 
 #[tokio::test]
-async fn results_and_errors_of_a_process_reach_the_caller() {
+async fn smoke_results_and_errors_of_a_process_reach_the_caller() {
     let tools = json!([
         {"name": "echo"}, {"name": "error", "x-do": "error"},
         {"name": "is_error", "x-do": "is_error"}, {"name": "die", "x-do": "die"},

@@ -56,7 +56,7 @@ async fn resume(stage: &Stage, args: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn a_failed_run_goes_on_from_the_failed_step() {
+async fn smoke_a_failed_run_goes_on_from_the_failed_step() {
     let stage = Stage::new("claude", []).await;
     let file = three(&stage);
     let (told, words) = stage.run_json(&file, &["-i", "env=prod"]).await;

@@ -147,7 +147,7 @@ async fn a_token_that_fills_the_ledger_within_a_day_is_refused() {
 }
 
 #[tokio::test]
-async fn nothing_is_deleted_after_a_start_whose_clock_is_days_ahead() {
+async fn smoke_nothing_is_deleted_after_a_start_whose_clock_is_days_ahead() {
     let mut gate = gate(json!({"activity_retention_days": 1})).await;
     call(&gate).await;
     gate.end().await;

@@ -107,7 +107,7 @@ async fn every_route_enforces_its_access_rule() {
 }
 
 #[tokio::test]
-async fn unknown_routes_reveal_nothing_to_callers_without_access() {
+async fn smoke_unknown_routes_reveal_nothing_to_callers_without_access() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     for (token, expected) in [(None, 401), (Some(&*agent), 403), (Some("bad"), 401)] {

@@ -352,7 +352,7 @@ async fn a_list_changed_by_a_restart_is_locked_before_it_is_shown() {
 }
 
 #[tokio::test]
-async fn an_announced_list_change_is_locked_before_it_is_shown() {
+async fn smoke_an_announced_list_change_is_locked_before_it_is_shown() {
     pulled(Trigger::Told).await;
 }
 

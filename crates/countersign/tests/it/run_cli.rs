@@ -11,7 +11,7 @@ use crate::agents::{ours, say};
 const KEY: &str = "sk-do-not-show-this-anywhere";
 
 #[tokio::test]
-async fn an_agent_runs_without_a_file_and_its_run_can_be_shown() {
+async fn smoke_an_agent_runs_without_a_file_and_its_run_can_be_shown() {
     let turns =
         [ours("Bash", json!({"command": "env > env.txt; cat a.txt"})), say("it is\x1b[31m done")];
     let stage = Stage::scripted(turns).await;

@@ -126,7 +126,7 @@ async fn a_terminal_shows_a_run_while_it_happens() {
 
 /// Each event is printed when it happens, not at the end.
 #[tokio::test]
-async fn events_are_printed_as_they_happen() {
+async fn smoke_events_are_printed_as_they_happen() {
     let stage = Stage::new("claude", []).await;
     let flow = flow_of(&stage, TALKS, json!({}));
     let mut running = Running::start(stage.command(&flow, &["-o", "jsonl"]));

@@ -199,7 +199,7 @@ async fn invalid_requests_for_runs_are_rejected() {
 }
 
 #[tokio::test]
-async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
+async fn smoke_a_run_shows_its_steps_and_the_calls_that_they_made() {
     let gate =
         Gate::scripted(json!([{"name": "peek", "annotations": {"readOnlyHint": true}}])).await;
     gate.ready("s").await;

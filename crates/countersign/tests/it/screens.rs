@@ -162,7 +162,7 @@ pub(crate) async fn gate() -> Gate {
 }
 
 #[tokio::test]
-async fn tables_match_the_golden_file() {
+async fn smoke_tables_match_the_golden_file() {
     let gate = gate().await;
     let (_, list) = gate.rest(Method::GET, "/api/v1/activity?status=blocked", None).await;
     let id = list["activities"][0]["id"].as_str().unwrap();

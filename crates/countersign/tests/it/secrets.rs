@@ -385,7 +385,7 @@ async fn a_damaged_file_stops_its_servers_and_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_added_server_keeps_the_reference() {
+async fn smoke_an_added_server_keeps_the_reference() {
     let gate = Gate::start(|_| json!({}), json!({})).await;
     let dir = gate.dir.path();
     let note = r#"echo "$T" > "$0"; exec cat > /dev/null"#;

@@ -16,7 +16,7 @@ use testkit::wait::eventually;
 use crate::foreign::servers;
 
 #[tokio::test]
-async fn each_client_is_asked_by_its_own_process_which_ends_with_it() {
+async fn smoke_each_client_is_asked_by_its_own_process_which_ends_with_it() {
     let servers = |dir: &Path| {
         let tools = json!([{"name": "roots", "x-do": {"ask": "roots/list"}}]);
         let mut late = counted(dir, "late", &tools);

@@ -18,7 +18,7 @@ fn mode(path: &std::path::Path) -> u32 {
 }
 
 #[tokio::test]
-async fn with_nothing_configured_it_makes_its_home_and_serves() {
+async fn smoke_with_nothing_configured_it_makes_its_home_and_serves() {
     let dir = tempfile::tempdir().unwrap();
     let serving = Serving::start(program(dir.path())).await;
     let ready = &serving.ready;

@@ -59,7 +59,7 @@ async fn commands_and_agents_find_their_own_folder_in_their_variables() {
 }
 
 #[tokio::test]
-async fn servers_and_plugins_find_their_own_folder_in_their_variables() {
+async fn smoke_servers_and_plugins_find_their_own_folder_in_their_variables() {
     let stage = Stage::new("claude", []).await;
     let folder = stage.workspace().join("sub");
     std::fs::create_dir(&folder).unwrap();

@@ -113,7 +113,7 @@ async fn a_rule_that_fits_no_tool_is_a_warning() {
 }
 
 #[tokio::test]
-async fn a_call_can_be_tried_without_being_made() {
+async fn smoke_a_call_can_be_tried_without_being_made() {
     let gate = gate().await;
     let (status, answer) =
         tried(&gate, "s:copy_ticket", json!({"project": "Shop", "from": 1, "to": 2})).await;

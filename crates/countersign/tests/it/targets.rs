@@ -345,7 +345,7 @@ async fn two_reads_of_an_unannotated_tool_are_no_conflict_but_a_write_is() {
 
 /// The same file through a server and through an agent's own tool is one thing.
 #[tokio::test]
-async fn a_file_touched_in_two_ways_is_one_meeting() {
+async fn smoke_a_file_touched_in_two_ways_is_one_meeting() {
     let gate = gate().await;
     let (dir, folder) = (gate.dir.path(), gate.dir.path().canonicalize().unwrap());
     let client = gate.http().await;

@@ -313,7 +313,7 @@ fn echoed(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn servers_receive_the_calling_span_as_their_parent() {
+async fn smoke_servers_receive_the_calling_span_as_their_parent() {
     let (url, seen) = http_upstream().await;
     let collector = Collector::grpc().await;
     let config = json!({"mcpServers": {"h": {"url": url}},

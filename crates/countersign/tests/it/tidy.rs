@@ -138,7 +138,7 @@ const TABLE_START: &str = "<!-- codes: made from crates/domain/src/code.rs -->\n
 const TABLE_END: &str = "<!-- end of codes -->\n";
 
 #[test]
-fn crate_dependencies_follow_the_layers() {
+fn smoke_crate_dependencies_follow_the_layers() {
     assert_none(layer_faults(&metadata()));
 }
 

@@ -335,7 +335,7 @@ async fn a_reader_reaches_nothing_that_could_change_something() {
 }
 
 #[tokio::test]
-async fn a_token_sees_its_servers_and_its_profile_and_no_more() {
+async fn smoke_a_token_sees_its_servers_and_its_profile_and_no_more() {
     let gate = two_servers().await;
     let all = json!(["read", "write", "destructive"]);
     let both = json!(["discovery", "passthrough"]);

@@ -28,7 +28,7 @@ fn states(answer: &Value) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn one_bad_server_never_spoils_the_rest() {
+async fn smoke_one_bad_server_never_spoils_the_rest() {
     let servers = |dir: &std::path::Path| {
         let mut off = scripted(dir, "off", &json!([{"name": "t"}]));
         off["enabled"] = false.into();

@@ -117,7 +117,7 @@ async fn validate_reports_every_fault_of_every_step_at_once() {
 
 /// The examples from the original request, completed by a first and a last state.
 #[tokio::test]
-async fn the_four_examples_are_understood() {
+async fn smoke_the_four_examples_are_understood() {
     let stage = Stage::new("claude", []).await;
     let program = stage.fake_claude("");
     let agent = format!(

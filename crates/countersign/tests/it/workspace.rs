@@ -32,7 +32,7 @@ async fn names(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
+async fn smoke_with_nothing_configured_agents_can_read_the_folder_and_no_more() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     std::fs::write(dir.path().join("secret"), "secret").unwrap();

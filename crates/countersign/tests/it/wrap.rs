@@ -81,7 +81,7 @@ fn home(dir: &TempDir) -> PathBuf {
 }
 
 #[tokio::test]
-async fn messages_pass_byte_for_byte_in_both_directions() {
+async fn smoke_messages_pass_byte_for_byte_in_both_directions() {
     let dir = TempDir::new().unwrap();
     let noted = |log: &str| {
         let note = r#"tee "$0" | exec "$@""#.into();

@@ -27,7 +27,7 @@ const KINDS: [&str; 9] =
 const OUT_OF_SCOPE: &str = "docs/out-of-scope.md";
 
 #[test]
-fn places_in_the_code_exist() {
+fn smoke_places_in_the_code_exist() {
     let code = Code::of_workspace();
     for page in ABOUT_CODE.into_iter().chain(["README.md", "SECURITY.md", "docs/trust.md"]) {
         let faults = code.faults(&without_blocks(&text(page)));

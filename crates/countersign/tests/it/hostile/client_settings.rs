@@ -135,7 +135,7 @@ async fn the_user_s_own_settings_may_name_variables_but_no_secret_of_the_gate() 
 }
 
 #[tokio::test]
-async fn links_of_a_folder_do_not_lead_out_of_it() {
+async fn smoke_links_of_a_folder_do_not_lead_out_of_it() {
     let dir = hostile("127.0.0.1:1");
     let own = "{\"mcpServers\": {\"mine\": {\"command\": \"x\"}}}";
     fs::write(dir.path().join(".claude.json"), own).unwrap();

@@ -598,7 +598,7 @@ async fn a_cut_end_is_never_signed_over() {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_not_filed_yet_is_a_note_and_no_fault() {
+async fn smoke_a_journal_that_is_not_filed_yet_is_a_note_and_no_fault() {
     let prepared = Prepared::new().await;
     let copy = prepared.copy();
     // The state that a crash leaves between a commit and its filing.
