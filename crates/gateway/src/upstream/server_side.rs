@@ -336,8 +336,9 @@ impl ClientSide {
             let latest = known.running.last_key_value();
             (latest.map(|(_, state)| state.ctx.clone()), known.client.clone())
         };
+        let has_roots = |client: &&Arc<dyn AskClient>| client.capability("roots").is_some();
         if let Some(ctx) = latest
-            && let Some(client) = &ctx.ask_client
+            && let Some(client) = ctx.ask_client.as_ref().filter(has_roots)
         {
             match client.ask(ROOTS, request.params.clone(), &ctx).await {
                 // The call has ended meanwhile; the client may still be connected.
@@ -345,7 +346,7 @@ impl ClientSide {
                 answer => return answer.map_err(unanswered),
             }
         }
-        let Some(client) = client else {
+        let Some(client) = client.as_ref().filter(has_roots) else {
             return Err(ErrorObject::method_not_found(ROOTS));
         };
         let ctx = CallContext::within(limits::QUESTION_WAIT);

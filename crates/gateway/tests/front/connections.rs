@@ -96,8 +96,10 @@ async fn only_what_a_client_declared_is_asked_of_it() {
     let client = gate.client_at(Door::Memory, "/mcp/s/s", sampling, answers("me")).await;
     let sampled = client.call("sample", json!({})).await;
     assert!(text(&sampled).contains(r#""model":"me""#), "{sampled}");
-    let refused = client.call("elicit", json!({})).await;
-    assert!(text(&refused).contains("method not found"), "{refused}");
+    for tool in ["elicit", "roots"] {
+        let refused = client.call(tool, json!({})).await;
+        assert!(text(&refused).contains("method not found"), "{refused}");
+    }
 }
 
 /// Clients that are never asked, by the server's `sharing` or because they cannot be.
