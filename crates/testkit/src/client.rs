@@ -2,7 +2,6 @@
 //! the server's notifications, and answers its requests from a script.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
