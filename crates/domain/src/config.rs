@@ -8,19 +8,25 @@ mod environment;
 mod fault;
 mod found;
 mod keys;
+mod members;
 mod oauth;
+mod profile;
 mod read;
 mod reference;
 mod render;
+mod report;
+mod scalar;
 pub(crate) mod secret;
 mod section;
 mod server;
 mod source;
+mod targets;
 mod template;
 #[cfg(test)]
 mod tests;
 mod tool_rules;
 mod top;
+mod transport;
 mod trusted;
 
 pub use added::{DividedServer, divide, secret_names, unite};

@@ -3,24 +3,18 @@
 
 mod found;
 mod oauth;
-mod profile;
-mod report;
-mod scalar;
 mod section;
 mod server;
-mod table;
-mod targets;
 mod top;
-mod transport;
 mod trusted;
 
 pub(super) use self::found::found;
-use self::report::Report;
-pub use self::scalar::name_fault;
-use self::table::{Section, set};
+pub(super) use self::section::check_name;
 pub(super) use self::trusted::trusted;
-use super::source;
-use super::{Config, Faults, ParsedConfig, keys};
+use super::members::{Section, set};
+use super::report::Report;
+pub use super::scalar::name_fault;
+use super::{Config, Faults, ParsedConfig, keys, profile, source};
 use text::document::{Location, Node, Syntax};
 
 /// Parses JSON with comments and trailing commas into a checked configuration.

@@ -2,14 +2,14 @@
 //! that narrow are applied. Keys are allowed by name, so that a new key is ignored until it is
 //! listed here.
 
+use super::super::members::Section;
+use super::super::report::Report;
 use super::super::source;
 use super::super::{
     AutoApprove, Config, Faults, Note, ProfileConfig, Redact, ServerConfig, ServerOrigin,
-    ToolRules, Transport, keys,
+    ToolRules, Transport, keys, profile,
 };
-use super::report::Report;
-use super::table::Section;
-use super::{profile, section, server, top};
+use super::{section, server, top};
 use text::document::{Content, Location, Member, Node, Syntax};
 
 const UNTRUSTED: &str = "ignored: an untrusted file in the folder may only restrict; run \

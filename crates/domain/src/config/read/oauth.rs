@@ -1,9 +1,9 @@
 //! `oauth` of a server. Its secrets never appear in messages.
 
+use super::super::members::{Section, give, set};
+use super::super::report::Report;
+use super::super::transport::{is_http_url, template};
 use super::super::{OAuth, OAuthGrant, TokenAuth};
-use super::report::Report;
-use super::table::{Section, give, set};
-use super::transport::{is_http_url, template};
 
 pub(super) fn read(server: &Section<'_>, report: &mut Report) -> Option<OAuth> {
     let members = server.section("oauth", report)?;

@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value};
 
+use super::super::members::{Section, entries, set};
+use super::super::report::Report;
 use super::super::{
     AnchorConfig, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
     PluginConfig, Redact, SearchConfig, SecretsKey, Telemetry, TlsFiles, WorkspaceConfig, keys,
+    scalar, transport,
 };
-use super::report::Report;
-use super::table::{Section, entries, set};
-use super::{scalar, transport};
 use redact::Redactor;
 use text::document::{Content, Member, Node, ScalarKind};
 
@@ -40,7 +40,7 @@ fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<PluginConfig> {
     })
 }
 
-pub(super) fn check_name(entry: &Member<'_>, report: &mut Report) {
+pub(in crate::config) fn check_name(entry: &Member<'_>, report: &mut Report) {
     if let Some(fault) = scalar::name_fault(entry.name) {
         report.fault(&entry.key, fault);
     }

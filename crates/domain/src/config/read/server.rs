@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use super::super::members::{Section, entries, give, set};
+use super::super::report::Report;
 use super::super::{
     AutoApprove, LoginScope, OAuthGrant, ServerConfig, ServerOrigin, Sharing, Start, ToolRules,
-    Transport, keys,
+    Transport, keys, scalar, targets, transport,
 };
-use super::report::Report;
-use super::table::{Section, entries, give, set};
-use super::{oauth, scalar, targets, transport};
+use super::oauth;
 use crate::tool::WORKSPACE;
 use text::document::{Content, Location, Node, shown};
 

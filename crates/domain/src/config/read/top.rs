@@ -3,10 +3,10 @@
 
 use std::num::NonZeroU32;
 
-use super::super::Config;
-use super::report::Report;
-use super::table::{Section, give, set};
-use super::{scalar, section};
+use super::super::members::{Section, give, set};
+use super::super::report::Report;
+use super::super::{Config, scalar};
+use super::section;
 
 pub(super) fn network(config: &mut Config, top: &Section<'_>, report: &mut Report) {
     set(&mut config.listen, top.read("listen", report, scalar::listen));

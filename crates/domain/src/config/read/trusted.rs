@@ -2,11 +2,11 @@
 //! own configuration. Restrictions still only narrow, so trusting a file never opens what the
 //! user's own lists lock.
 
+use super::super::members::Section;
+use super::super::report::Report;
 use super::super::source;
-use super::super::{Config, Faults, ParsedConfig, ServerConfig, keys};
-use super::report::Report;
-use super::table::Section;
-use super::{profile, section, server, top};
+use super::super::{Config, Faults, ParsedConfig, ServerConfig, keys, profile};
+use super::{section, server, top};
 use text::document::{Location, Node, Syntax};
 
 pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<ParsedConfig, Faults> {

@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-use super::super::defaults;
-use super::super::keys::{ADDRESSES, HTTP_ADDRESS};
-use super::super::{ConfigTemplate, Transport, secret};
+use super::defaults;
+use super::keys::{ADDRESSES, HTTP_ADDRESS};
+use super::members::{Section, entries};
 use super::report::Report;
 use super::scalar;
-use super::table::{Section, entries};
+use super::{ConfigTemplate, Transport, secret};
 use text::document::{Member, Node};
 
 /// Variables that make a program load code; sometimes intended, never by accident.

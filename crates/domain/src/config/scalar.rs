@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::super::keys::Kind;
+use super::keys::Kind;
 use super::report::Report;
 use text::document::{Node, shown};
 use text::duration::spell;

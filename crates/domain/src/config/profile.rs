@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Config, ProfileConfig, ServerOrigin, keys};
+use super::members::{Section, entries};
+use super::read::check_name;
 use super::report::Report;
 use super::scalar::did_you_mean;
-use super::section::check_name;
-use super::table::{Section, entries};
+use super::{Config, ProfileConfig, ServerOrigin, keys};
 use crate::tool::{ToolName, WORKSPACE};
 use text::document::{Member, Node, shown};
 

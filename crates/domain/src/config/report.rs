@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::{ConfigFault, Faults, Note};
+use super::{ConfigFault, Faults, Note};
 use text::document::{Location, Mark, Member, Mismatch, Shortlist};
 
 #[derive(Default)]

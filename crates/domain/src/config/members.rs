@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::super::keys::{KeyTreatment, Kind, Table};
+use super::keys::{KeyTreatment, Kind, Table};
 use super::report::Report;
 use super::scalar;
 use text::document::{Location, Member, Node};

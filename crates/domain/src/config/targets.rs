@@ -1,8 +1,8 @@
 //! `targets` of a server: the operator's mapping of arguments to resources.
 
-use super::super::keys::TARGET_RULE;
+use super::keys::TARGET_RULE;
+use super::members::Section;
 use super::report::Report;
-use super::table::Section;
 use text::document::{Content, Node, ScalarKind, shown};
 use touch::targets::{
     MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule, TargetTemplate,
