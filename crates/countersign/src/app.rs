@@ -83,7 +83,7 @@ impl Servers {
 pub(crate) fn build(site: &Site, reach: Reach, purpose: Purpose) -> Result<App, Failure> {
     let (home, config) = (site.home()?, &site.source()?.config);
     let store = site.store()?;
-    store.vault().choose_key(config.secrets_key.clone());
+    store.vault().choose_key(config.secrets.key.clone());
     let telemetry = Telemetry::start(&config.telemetry, logging::redactor);
     let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());

@@ -61,7 +61,7 @@ impl Plugins {
             expose: None,
             needed: None,
             timeout: config.connect_timeout,
-            secrets: secrets(home, &config.secrets_key),
+            secrets: secrets(home, &config.secrets.key),
         };
         Plugins { found, start }
     }

@@ -96,7 +96,7 @@ impl Reload {
             tracing::error!("{}; the default token is not known", failure.message());
         }
         app::set_retention(self.gateway.store(), &source.config).await;
-        self.gateway.store().vault().choose_key(source.config.secrets_key.clone());
+        self.gateway.store().vault().choose_key(source.config.secrets.key.clone());
         let plan = self.servers.plan(&source.config, Reach::All);
         self.gateway.reconfigure(GateSettings::from(&source.config), plan).await;
         logging::redact_with(self.gateway.settings().redactor.clone());

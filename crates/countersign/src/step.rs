@@ -144,7 +144,7 @@ impl Steps {
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
         let store = home.store(&config.ledger)?;
-        store.vault().choose_key(config.secrets_key.clone());
+        store.vault().choose_key(config.secrets.key.clone());
         let servers = Servers::new(home, &store, app::Purpose::Work);
         let known = KnownSecrets::default();
         home.hide_keys(&known);

@@ -3,20 +3,28 @@
 //! [`ConfigTemplate`] until the code that uses the value expands it.
 
 mod added;
-mod defaults;
+mod declare;
 mod environment;
 mod fault;
 mod found;
 mod keys;
+mod kind;
+mod ledger;
 mod members;
+mod name;
+mod network;
 mod oauth;
+mod plugin;
 mod profile;
 mod read;
+mod redact;
 mod reference;
 mod render;
 mod report;
-mod scalar;
+#[cfg(test)]
+mod sample;
 pub(crate) mod secret;
+mod secrets;
 mod section;
 mod server;
 mod source;
@@ -28,27 +36,33 @@ mod tool_rules;
 mod top;
 mod transport;
 mod trusted;
+mod values;
 
 pub use added::{DividedServer, divide, secret_names, unite};
 pub use environment::{Environment, Withheld, is_withheld};
 pub use fault::{ConfigFault, Faults, Note};
 pub use found::overlay;
 pub use keys::server_keys;
+pub use ledger::{AnchorConfig, Durability, Ledger, OnFailure, Payloads};
+pub use name::name_fault;
 pub use oauth::{OAuth, OAuthGrant, TokenAuth};
-pub use read::{name_fault, parse};
+pub use plugin::PluginConfig;
+pub use profile::ProfileConfig;
+pub use read::parse;
+pub use redact::Redact;
 pub use reference::reference;
 pub use render::render;
 pub use secret::{
     VISIBLE_SECRET, args as shown_args, is_in_args as is_secret_in_args, is_secret,
     url as shown_url,
 };
+pub use secrets::{SecretsConfig, SecretsKey};
 pub use section::{
-    AnchorConfig, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    PluginConfig, ProfileConfig, Redact, SearchConfig, SecretsKey, Telemetry, TlsFiles,
-    WorkspaceConfig,
+    IntentDeclaration, OtlpProtocol, SearchConfig, Telemetry, TlsFiles, WorkspaceConfig,
 };
-pub use server::{AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start, Transport};
+pub use server::{AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start};
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};
 pub use tool_rules::ToolRules;
 pub use top::{Config, ParsedConfig};
+pub use transport::{RemoteProtocol, RemoteTransport, StdioTransport, Transport, TransportPart};
 pub use trusted::lay_over;

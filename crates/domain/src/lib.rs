@@ -4,7 +4,7 @@
 
 pub mod caller;
 pub mod catalog;
-mod choice;
+pub mod choice;
 pub mod code;
 pub mod config;
 pub mod exposed;

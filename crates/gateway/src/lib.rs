@@ -383,8 +383,7 @@ impl Gateway {
         upstream.is_some_and(|upstream| match upstream.spec().endpoint {
             ServerEndpoint::Plugin(_) => false,
             ServerEndpoint::Stdio(_)
-            | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse { .. }
+            | ServerEndpoint::Remote(_)
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => true,
         })

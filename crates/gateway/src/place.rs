@@ -57,8 +57,7 @@ impl ServerPlace {
             ServerEndpoint::Stdio(command) => ServerPlace::of_child(command),
             ServerEndpoint::Plugin(plugin) => ServerPlace::in_folder(plugin.cwd.as_deref()),
             // A server on loopback may be the end of a tunnel or run in a container.
-            ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse { .. }
+            ServerEndpoint::Remote(_)
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => ServerPlace::default(),
         }

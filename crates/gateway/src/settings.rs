@@ -46,7 +46,7 @@ impl GateSettings {
 
 impl From<&Config> for GateSettings {
     fn from(config: &Config) -> Self {
-        let strict = config.intent.strict_server_validation;
+        let strict = config.intent_declaration.strict_server_validation;
         GateSettings {
             strictness: if strict { Strictness::Refuse } else { Strictness::Warn },
             learned: config.search.learned,

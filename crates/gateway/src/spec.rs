@@ -215,8 +215,7 @@ impl ServerSpec {
     pub(crate) fn command(&self) -> Option<&ChildCommand> {
         match &self.endpoint {
             ServerEndpoint::Stdio(command) => Some(command),
-            ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse { .. }
+            ServerEndpoint::Remote(_)
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => None,
@@ -228,8 +227,7 @@ impl ServerSpec {
         match self.endpoint {
             ServerEndpoint::Plugin(_) => Source::Plugin(self.name.clone()),
             ServerEndpoint::Stdio(_)
-            | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse { .. }
+            | ServerEndpoint::Remote(_)
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => Source::Mcp(self.name.clone()),
         }

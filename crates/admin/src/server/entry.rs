@@ -72,9 +72,9 @@ fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
             entry.inherit_env = command.inherit_env.then_some(true);
             entry.cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string());
         }
-        ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
-            entry.url = Some(shown_url(url.text()));
-            entry.headers = Some(names(headers));
+        ServerEndpoint::Remote(remote) => {
+            entry.url = Some(shown_url(remote.url.text()));
+            entry.headers = Some(names(&remote.headers));
         }
         ServerEndpoint::Plugin(plugin) => {
             entry.command = Some(plugin.program.display().to_string())

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use admin::view::{AgentLosses, CoverageList, ServerEntry, ServerList};
-use domain::config::{AnchorConfig, Config, Transport};
+use domain::config::{AnchorConfig, Config, StdioTransport, Transport};
 use jiff::{SignedDuration, Timestamp};
 use mcp::task;
 use runner::agent::{AgentError, InstalledAgent, Isolation, Provider, Search};
@@ -200,7 +200,7 @@ async fn check_servers(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     for server in config.servers.iter().filter(|server| server.enabled) {
         let name = &server.name;
-        let Transport::Stdio { command, .. } = &server.transport else {
+        let Transport::Stdio(StdioTransport { command, .. }) = &server.transport else {
             continue;
         };
         match folders::program(command) {

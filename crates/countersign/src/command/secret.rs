@@ -21,7 +21,7 @@ pub(crate) async fn run(site: &Site, verb: Secret) -> Result<(), Failure> {
     let home = site.home()?;
     let config = &site.source()?.config;
     let vault = Vault::of_home(home.path());
-    vault.choose_key(config.secrets_key.clone());
+    vault.choose_key(config.secrets.key.clone());
     match verb {
         Secret::Set { name } => {
             home.prepare()?;

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use domain::config::{Config, Transport};
+use domain::config::{Config, StdioTransport, Transport};
 use receipt::Hash;
 use rustix::fs::OFlags;
 
@@ -74,12 +74,11 @@ pub(crate) fn settle(config: &mut Config, own: &Config, file: &Path) {
     let Some(folder) = file.parent() else { return };
     for server in &mut config.servers {
         let is_own = own.server(&server.name).is_some_and(|own| own.transport == server.transport);
-        match &mut server.transport {
-            Transport::Stdio { cwd, .. } if !is_own => {
-                let below = cwd.as_deref().map_or(folder.to_owned(), |cwd| folder.join(cwd));
-                *cwd = Some(below.to_string_lossy().into_owned());
-            }
-            Transport::Stdio { .. } | Transport::Http { .. } | Transport::Sse { .. } => {}
+        if let Transport::Stdio(StdioTransport { cwd, .. }) = &mut server.transport
+            && !is_own
+        {
+            let below = cwd.as_deref().map_or(folder.to_owned(), |cwd| folder.join(cwd));
+            *cwd = Some(below.to_string_lossy().into_owned());
         }
     }
 }

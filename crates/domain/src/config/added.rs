@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::keys::ADDRESSES;
 use super::secret;
 use super::template::ConfigTemplate;
+use super::transport::ADDRESSES;
 
 /// The only member of an object in place of a value that is kept elsewhere; its number.
 const REFERENCE: &str = "secret";

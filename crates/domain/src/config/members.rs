@@ -1,22 +1,20 @@
-//! Reads an object against its table of keys. Faults that any key can have (type, unknown,
-//! duplicate, out of range) are found here.
+//! An object of the file, read against its table of keys: unknown and duplicate keys are found here.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use super::keys::{KeyTreatment, Kind, Table};
+use super::keys::{KeyTreatment, Table};
+use super::kind::{FLAG, Kind, TEXT};
+use super::name::did_you_mean;
 use super::report::Report;
-use super::scalar;
 use text::document::{Location, Member, Node};
 
 /// An object of the file, with the members that its table knows.
-pub(super) struct Section<'a> {
+pub(super) struct Members<'a> {
     pub(super) location: Location,
-    table: &'static Table,
     entries: Vec<Member<'a>>,
 }
 
-impl<'a> Section<'a> {
+impl<'a> Members<'a> {
     pub(super) fn open(
         node: &Node<'a>,
         table: &'static Table,
@@ -24,11 +22,15 @@ impl<'a> Section<'a> {
     ) -> Option<Self> {
         let mut entries = entries(node, report)?;
         entries.retain(|entry| known(entry, table, report));
-        Some(Self { location: node.location.clone(), table, entries })
+        Some(Self { location: node.location.clone(), entries })
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Member<'a>> {
         self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.entries.iter().map(|entry| entry.name)
     }
 
     pub(super) fn read<T>(
@@ -40,49 +42,25 @@ impl<'a> Section<'a> {
         read(&self.get(name)?.node, report)
     }
 
-    pub(super) fn section(&self, name: &str, report: &mut Report) -> Option<Section<'a>> {
-        let Some(Kind::Section(table)) = self.kind(name) else { return None };
-        self.read(name, report, |node, report| Section::open(node, table, report))
-    }
-
     pub(super) fn text(&self, name: &str, report: &mut Report) -> Option<String> {
-        report.take(self.get(name)?.node.text()).map(str::to_owned)
-    }
-
-    pub(super) fn texts(&self, name: &str, report: &mut Report) -> Option<Vec<String>> {
-        self.read(name, report, scalar::texts)
+        self.read(name, report, |node, report| TEXT.read(node, report))
     }
 
     pub(super) fn flag(&self, name: &str, report: &mut Report) -> Option<bool> {
-        report.take(self.get(name)?.node.flag())
+        self.read(name, report, |node, report| FLAG.read(node, report))
     }
 
-    pub(super) fn count(&self, name: &str, report: &mut Report) -> Option<u32> {
-        let kind = self.kind(name)?;
-        self.read(name, report, |node, report| scalar::count(node, kind, report))
-    }
-
-    pub(super) fn span(&self, name: &str, report: &mut Report) -> Option<Duration> {
-        let Some(Kind::Span { min, max }) = self.kind(name) else { return None };
-        self.read(name, report, |node, report| scalar::span(node, min..=max, report))
-    }
-
-    pub(super) fn choice<T>(
+    /// Sets the field of a key, if the object has the key.
+    pub(super) fn set<T>(
         &self,
         name: &str,
-        named: impl Fn(&str) -> Option<T>,
+        kind: &impl Kind<T>,
+        field: &mut T,
         report: &mut Report,
-    ) -> Option<T> {
-        let Some(Kind::OneOf(names)) = self.kind(name) else { return None };
-        let node = &self.get(name)?.node;
-        let word = report.take(node.text())?;
-        named(word).or_else(|| scalar::no_choice(node, word, names, report))
-    }
-
-    fn kind(&self, name: &str) -> Option<Kind> {
-        let key = self.table.key(name);
-        debug_assert!(key.is_some(), "{name} is read but not declared in {:?}", self.table.path);
-        key.map(|key| key.kind)
+    ) {
+        if let Some(entry) = self.get(name) {
+            kind.set(field, &entry.node, report);
+        }
     }
 }
 
@@ -109,26 +87,19 @@ fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool
         return true;
     }
     if table.key(entry.name).is_none() {
-        let names = table.keys.iter().map(|key| key.name);
+        let names = table.keys().map(|key| key.name);
         // Searching for near names is the most expensive part, and this fault will not be shown.
-        let near =
-            if report.is_full() { String::new() } else { scalar::did_you_mean(entry.name, names) };
+        let near = if report.is_full() { String::new() } else { did_you_mean(entry.name, names) };
         report.fault(&entry.key, format!("unknown key{near}"));
         return false;
     }
     true
 }
 
-/// Keeps the default if the file sets no value.
-pub(super) fn set<T>(slot: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *slot = value;
-    }
-}
-
-/// Like `set`, for values without a default.
-pub(super) fn give<T>(slot: &mut Option<T>, value: Option<T>) {
-    if value.is_some() {
-        *slot = value;
+/// Replaces the item of the same name, or appends.
+pub(super) fn put<T>(list: &mut Vec<T>, item: T, name: impl Fn(&T) -> &String) {
+    match list.iter_mut().find(|known| name(known) == name(&item)) {
+        Some(known) => *known = item,
+        None => list.push(item),
     }
 }

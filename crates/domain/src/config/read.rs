@@ -1,20 +1,12 @@
 //! Turns the tree of a text into checked values. Every reader continues after a fault, so that one
 //! pass finds them all; its result is then discarded.
 
-mod found;
-mod oauth;
-mod section;
-mod server;
-mod top;
-mod trusted;
-
-pub(super) use self::found::found;
-pub(super) use self::section::check_name;
-pub(super) use self::trusted::trusted;
-use super::members::{Section, set};
+use super::declare::Section;
+use super::fault::Faults;
+use super::members::Members;
 use super::report::Report;
-pub use super::scalar::name_fault;
-use super::{Config, Faults, ParsedConfig, keys, profile, source};
+use super::top::{Config, ParsedConfig};
+use super::{profile, server, source};
 use text::document::{Location, Node, Syntax};
 
 /// Parses JSON with comments and trailing commas into a checked configuration.
@@ -33,17 +25,14 @@ pub fn parse(text: &str) -> Result<ParsedConfig, Faults> {
 
 fn config(root: &Node<'_>, report: &mut Report) -> Config {
     let mut config = Config::default();
-    let Some(top) = Section::open(root, &keys::TOP, report) else {
+    let Some(top) = Members::open(root, Config::TABLE, report) else {
         return config;
     };
-    top::network(&mut config, &top, report);
-    let servers = top.get("mcpServers");
-    config.servers =
-        servers.map(|entry| server::all(&entry.node, config.listen, report)).unwrap_or_default();
-    top::numbers(&mut config, &top, report);
-    set(&mut config.plugins, top.read("plugins", report, section::plugins));
-    config.workspace.enabled = config.is_bare();
-    top::sections(&mut config, &top, report);
+    config.set(&top, report);
+    if let Some(entry) = top.get("mcpServers") {
+        config.servers = server::all(&entry.node, config.listen, report);
+    }
+    config.set_default_workspace(&top);
     config.profiles = profile::all(&top, &profile::known(&config), report);
     config
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::keys::{Key, Kind, TOP, Table, When};
+use super::declare::Section;
+use super::keys::{Key, Table, When};
 use super::{Config, OAuth, ServerConfig, Transport, render};
-use text::duration::spell;
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -41,12 +41,12 @@ note:
 pub fn reference() -> String {
     let defaults = sample();
     let mut page = INTRODUCTION.to_owned();
-    section(&mut page, &TOP, &defaults);
+    section(&mut page, Config::TABLE, &defaults);
     page
 }
 
 /// Returns a config that shows every default, including a server without settings.
-fn sample() -> Value {
+pub(super) fn sample() -> Value {
     let mut config = Config::default();
     let server = ServerConfig::new("<name>", Transport::stdio(""));
     config.servers.push(ServerConfig { oauth: Some(OAuth::default()), ..server });
@@ -63,24 +63,21 @@ fn section(page: &mut String, table: &Table, defaults: &Value) {
         "" => "Top level".to_owned(),
         path => format!("`{path}`"),
     };
-    let rows: String = table.keys.iter().map(|key| row(table, key, defaults)).collect();
+    let rows: String = table.keys().map(|key| row(table, key, defaults)).collect();
     page.push_str(&format!("\n## {title}\n\n{HEAD}{rows}"));
     if !table.foreign.is_empty() {
         page.push_str(FOREIGN);
-        page.extend(
-            table.foreign.iter().map(|(key, treatment)| format!("| `{key}` | {treatment} |\n")),
-        );
+        let foreign = table.foreign.iter().copied().flatten();
+        page.extend(foreign.map(|(key, treatment)| format!("| `{key}` | {treatment} |\n")));
     }
-    for key in table.keys {
-        if let Kind::Section(inner) | Kind::Named(inner) | Kind::Listed(inner) = key.kind {
-            section(page, inner, defaults);
-        }
+    for inner in table.keys().filter_map(|key| (key.kind)().table) {
+        section(page, inner, defaults);
     }
 }
 
 fn row(table: &Table, key: &Key, defaults: &Value) -> String {
     let Key { name, meaning, .. } = key;
-    let (kind, default) = (kind(key.kind), default(table, key, defaults));
+    let (kind, default) = ((key.kind)().words, default(table, key, defaults));
     let when = match key.when {
         When::Hot => "at once",
         When::Reconnect => "on reconnect",
@@ -89,33 +86,18 @@ fn row(table: &Table, key: &Key, defaults: &Value) -> String {
     format!("| `{name}` | {kind} | {default} | {when} | {meaning} |\n")
 }
 
-fn kind(kind: Kind) -> String {
-    match kind {
-        Kind::Text => "string".to_owned(),
-        Kind::Texts => "list of strings".to_owned(),
-        Kind::Flag => "true or false".to_owned(),
-        Kind::Count { min, max } => format!("number, {min} to {max}"),
-        Kind::CountOrZero { min, max } => format!("number, 0 (off) or {min} to {max}"),
-        Kind::Span { min, max } => format!("duration, {} to {}", spell(min), spell(max)),
-        Kind::OneOf(names) => {
-            let names: Vec<String> = names.iter().map(|name| format!("`\"{name}\"`")).collect();
-            names.join(", ")
-        }
-        Kind::Section(table) => format!("object, see `{}`", table.path),
-        Kind::Listed(table) => format!("list of objects, see `{}`", table.path),
-        Kind::Named(table) => format!("names to objects, see `{}`", table.path),
-        Kind::Shape(words) => words.to_owned(),
-    }
-}
-
 fn default(table: &Table, key: &Key, defaults: &Value) -> String {
-    if matches!(key.kind, Kind::Section(_) | Kind::Named(_) | Kind::Listed(_)) {
-        return "–".to_owned();
-    }
-    let steps = table.path.split('.').filter(|step| !step.is_empty());
-    let object = steps.fold(defaults, |value, step| &value[step]);
-    match &object[key.name] {
+    match default_value(table, key, defaults) {
         Value::Null => "–".to_owned(),
         value => format!("`{value}`"),
     }
+}
+
+/// Returns the default of a key that has one; the reference gives none for objects.
+pub(super) fn default_value<'v>(table: &Table, key: &Key, defaults: &'v Value) -> &'v Value {
+    if (key.kind)().table.is_some() {
+        return &Value::Null;
+    }
+    let steps = table.path.split('.').filter(|step| !step.is_empty());
+    &steps.fold(defaults, |value, step| &value[step])[key.name]
 }

@@ -1,7 +1,13 @@
 //! `targets` of a server: the operator's mapping of arguments to resources.
 
-use super::keys::TARGET_RULE;
-use super::members::Section;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::declare::keys;
+use super::keys::Table;
+use super::kind::{Described, Kind};
+use super::members::Members;
 use super::report::Report;
 use text::document::{Content, Node, ScalarKind, shown};
 use touch::targets::{
@@ -9,23 +15,64 @@ use touch::targets::{
     ToolPattern, system_fault,
 };
 
-pub(super) fn read(members: &Section<'_>, report: &mut Report) -> Option<TargetMapping> {
-    let section = members.section("targets", report)?;
-    let system = section.read("system", report, |node, report| {
-        let text = report.take(node.text())?;
-        match system_fault(text) {
-            Some(fault) => {
-                report.fault(&node.location, format!("{fault}, found {}", shown(text)));
-                None
-            }
-            None => Some(text.to_owned()),
-        }
-    });
-    let rules = section.read("rules", report, rules).unwrap_or_default();
-    if section.get("system").is_none() && section.get("rules").is_none() {
-        report.note(&section.location, "has no effect: set 'system' or 'rules'");
+static TARGETS: Table = Table {
+    path: "mcpServers.<name>.targets",
+    groups: &[keys! {
+        Hot system, "string",
+            "Replaces the server's name as the system of its resources, such as `github.com`.";
+        Hot rules, Described::listed(&RULE), "Tried in their order, before the built-in ones.";
+    }],
+    foreign: &[],
+};
+
+static RULE: Table = Table {
+    path: "mcpServers.<name>.targets.rules[]",
+    groups: &[keys! {
+        Hot tools, "string, such as `get_*`",
+            "The tools that the rule is for: `*` stands for any text, a bar separates names. Required.";
+        Hot resource, "template, list of templates, or `null`",
+            "Names what a call touches; `null` for calls that touch nothing. Required.";
+        Hot reads, "template or list of templates",
+            "Names what a call only reads, such as the source of a copy.";
+    }],
+    foreign: &[],
+};
+
+pub(super) struct Targets;
+
+impl Kind<Arc<TargetMapping>> for Targets {
+    fn words(&self) -> String {
+        format!("object, see `{}`", TARGETS.path)
     }
-    Some(TargetMapping { system, rules })
+
+    fn read(&self, node: &Node<'_>, report: &mut Report) -> Option<Arc<TargetMapping>> {
+        let members = Members::open(node, &TARGETS, report)?;
+        let system = members.read("system", report, system);
+        let rules = members.read("rules", report, rules).unwrap_or_default();
+        if members.get("system").is_none() && members.get("rules").is_none() {
+            report.note(&members.location, "has no effect: set 'system' or 'rules'");
+        }
+        Some(Arc::new(TargetMapping { system, rules }))
+    }
+
+    fn show(&self, value: &Arc<TargetMapping>) -> Option<Value> {
+        Some(value.to_json())
+    }
+
+    fn table(&self) -> Option<&'static Table> {
+        Some(&TARGETS)
+    }
+}
+
+fn system(node: &Node<'_>, report: &mut Report) -> Option<String> {
+    let text = report.take(node.text())?;
+    match system_fault(text) {
+        Some(fault) => {
+            report.fault(&node.location, format!("{fault}, found {}", shown(text)));
+            None
+        }
+        None => Some(text.to_owned()),
+    }
 }
 
 fn rules(node: &Node<'_>, report: &mut Report) -> Option<Vec<TargetRule>> {
@@ -39,7 +86,7 @@ fn rules(node: &Node<'_>, report: &mut Report) -> Option<Vec<TargetRule>> {
 }
 
 fn rule(node: &Node<'_>, report: &mut Report) -> Option<TargetRule> {
-    let members = Section::open(node, &TARGET_RULE, report)?;
+    let members = Members::open(node, &RULE, report)?;
     for name in ["tools", "resource"] {
         if members.get(name).is_none() {
             report.fault(&members.location, format!("a rule needs '{name}'"));

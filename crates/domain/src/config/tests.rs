@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::declare::Section;
 use super::*;
 
 /// Parses the text and compares its faults as shown to a person; if none are expected, it must
@@ -324,12 +325,7 @@ fn the_transport_is_guessed_from_the_url() {
         (r#""command": "x", "type": "stdio""#, "stdio"),
     ] {
         let (server, _) = server(members);
-        let name = match server.transport {
-            Transport::Stdio { .. } => "stdio",
-            Transport::Http { .. } => "http",
-            Transport::Sse { .. } => "sse",
-        };
-        assert_eq!(name, expect, "{members}");
+        assert_eq!(server.transport.name(), expect, "{members}");
     }
 }
 
@@ -455,7 +451,7 @@ fn a_block_of_claude_desktop_can_be_pasted() {
     );
     assert_eq!(notes, [""; 0]);
     assert!(!config.workspace.enabled);
-    let Transport::Stdio { command, args, env, cwd, inherit_env: false } =
+    let Transport::Stdio(StdioTransport { command, args, env, cwd, inherit_env: false }) =
         &config.servers[1].transport
     else {
         panic!("{:?}", config.servers[1]);
@@ -473,7 +469,9 @@ fn a_block_of_cursor_or_cline_can_be_pasted() {
 "env": {"A": "b"}, "disabled": true, "autoApprove": ["a"], "alwaysAllow": [], "timeout": 60"#,
     );
     assert!(!server.enabled);
-    let Transport::Http { headers, .. } = &server.transport else { panic!("{server:?}") };
+    let Transport::Remote(RemoteTransport { headers, .. }) = &server.transport else {
+        panic!("{server:?}")
+    };
     assert_eq!(headers.len(), 1);
     let expect = [
         "line 2, column 66: mcpServers.s.headers.Accept: ignored: the protocol sets this header",
@@ -494,7 +492,7 @@ fn a_block_of_vs_code_can_be_pasted() {
         r#""type": "stdio", "command": "node", "args": ["${workspaceFolder}/s.js"],
 "env": {"KEY": "${input:key}"}, "envFile": ".env", "dev": {"watch": "*.js"}"#,
     );
-    assert!(matches!(server.transport, Transport::Stdio { .. }));
+    assert!(matches!(server.transport, Transport::Stdio(_)));
     let kept =
         "only ${env:NAME} and ${secret:NAME} are replaced; any other '${…}' is passed on unchanged";
     assert_eq!(notes, [
@@ -698,8 +696,36 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
         "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
         "rate_limit": 60,
     });
-    assert_eq!(render(&config), expect);
+    assert_contained(&expect, &render(&config), "");
     assert!(!format!("{config:?}").contains("t0p"));
+}
+
+/// Checks that an object has these members, with these values.
+fn assert_contained(expect: &Value, found: &Value, path: &str) {
+    let Some(members) = expect.as_object().filter(|_| found.is_object()) else {
+        assert_eq!(found, expect, "{path}");
+        return;
+    };
+    for (name, value) in members {
+        assert_contained(value, &found[name], &format!("{path}.{name}"));
+    }
+}
+
+#[test]
+fn each_plain_key_is_read_and_shown() {
+    for key in Config::TABLE.keys().filter(|key| key.name != "$schema") {
+        let Some(value) = sample::value(Config::TABLE, key) else { continue };
+        let text = json!({key.name: value});
+        assert_contained(&text, &render(&parsed(&text.to_string()).0), "");
+    }
+    // These are not plain: they depend on others, or are not shown.
+    let others = ["name", "login", "oauth", "targets"];
+    let is_plain = |name: &str| !transport::is_part(name) && !others.contains(&name);
+    for key in ServerConfig::TABLE.keys().filter(|key| is_plain(key.name)) {
+        let Some(value) = sample::value(ServerConfig::TABLE, key) else { continue };
+        let text = json!({"mcpServers": {"s": {"command": "x", key.name: value}}});
+        assert_contained(&text, &render(&parsed(&text.to_string()).0), "");
+    }
 }
 
 #[test]

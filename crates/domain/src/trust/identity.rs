@@ -2,10 +2,10 @@
 //! reached. Values of environment variables and headers count as written, because a variable can
 //! run code and a header can send a secret out.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
-use crate::config::{ConfigTemplate, LoginScope, OAuth, ServerConfig, TokenAuth, Transport};
+use crate::config::{ConfigTemplate, LoginScope, OAuth, ServerConfig, TokenAuth, TransportPart};
 use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
@@ -48,23 +48,9 @@ impl ServerChange {
 /// identity on a machine with other variables. Settings at their defaults are left out, so that a
 /// new setting leaves approvals valid.
 pub fn identity(server: &ServerConfig) -> Fingerprint {
-    let mut bound = match &server.transport {
-        Transport::Stdio { command, args, env, cwd, inherit_env } => {
-            let mut bound = json!({
-                "transport": "stdio",
-                "command": command,
-                "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
-                "cwd": cwd,
-                "env": pairs(env, str::to_owned),
-            });
-            if *inherit_env {
-                bound["inherit_env"] = true.into();
-            }
-            bound
-        }
-        Transport::Http { url, headers } => remote("http", url, headers),
-        Transport::Sse { url, headers } => remote("sse", url, headers),
-    };
+    let parts = server.transport.parts().into_iter();
+    let mut bound: Value =
+        parts.filter_map(|(name, part)| Some((name.to_owned(), written(part)?))).collect();
     if server.pin {
         bound["pin"] = true.into();
     }
@@ -83,18 +69,23 @@ pub fn reviewed(identity: &str, program: Option<&str>) -> Fingerprint {
     Fingerprint::marked(REVIEWED_MARK, &canonical::value(&json!([identity, program])))
 }
 
-fn remote(
-    transport: &str,
-    url: &ConfigTemplate,
-    headers: &[(String, ConfigTemplate)],
-) -> serde_json::Value {
-    // Header names are case-insensitive.
-    let headers = pairs(headers, str::to_ascii_lowercase);
-    json!({"transport": transport, "url": url.text(), "headers": headers})
+/// Returns a part of a transport as written; `None` for a setting at its default.
+fn written(part: TransportPart<'_>) -> Option<Value> {
+    Some(match part {
+        TransportPart::Text(text) => text.into(),
+        TransportPart::OptionalText(text) => text.into(),
+        TransportPart::Flag(false) => return None,
+        TransportPart::Flag(true) => true.into(),
+        TransportPart::Url(url) => url.text().into(),
+        TransportPart::Arguments(args) => args.iter().map(ConfigTemplate::text).collect(),
+        TransportPart::Variables(values) => json!(pairs(values, str::to_owned)),
+        // Header names are case-insensitive.
+        TransportPart::Headers(values) => json!(pairs(values, str::to_ascii_lowercase)),
+    })
 }
 
 /// The values as written: they decide who gets the client's secret.
-fn sign_in(oauth: &OAuth) -> serde_json::Value {
+fn sign_in(oauth: &OAuth) -> Value {
     json!({
         "client_id": oauth.client_id,
         "client_secret": oauth.client_secret.as_ref().map(ConfigTemplate::text),
@@ -118,6 +109,7 @@ fn pairs(values: &[(String, ConfigTemplate)], spelt: fn(&str) -> String) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{RemoteProtocol, RemoteTransport, StdioTransport, Transport};
 
     fn template(text: &str) -> ConfigTemplate {
         ConfigTemplate::parse(text).unwrap()
@@ -132,37 +124,41 @@ mod tests {
     }
 
     fn stdio(command: &str, args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> Fingerprint {
-        of(Transport::Stdio {
+        of(Transport::Stdio(StdioTransport {
             command: command.to_owned(),
             args: args.iter().map(|arg| template(arg)).collect(),
             env: values(env),
             cwd: cwd.map(str::to_owned),
             inherit_env: false,
-        })
+        }))
+    }
+
+    fn remote(protocol: RemoteProtocol, url: &str, headers: &[(&str, &str)]) -> Transport {
+        let (url, headers) = (template(url), values(headers));
+        Transport::Remote(RemoteTransport { protocol, url, headers })
     }
 
     fn http(url: &str, headers: &[(&str, &str)]) -> Fingerprint {
-        of(Transport::Http { url: template(url), headers: values(headers) })
+        of(remote(RemoteProtocol::Http, url, headers))
     }
 
     #[test]
     fn each_part_of_how_a_server_is_reached_counts() {
-        let inheriting = Transport::Stdio {
+        let inheriting = Transport::Stdio(StdioTransport {
             command: "npx".to_owned(),
             args: vec![template("a"), template("b")],
-            env: Vec::new(),
-            cwd: None,
             inherit_env: true,
-        };
-        let sse = Transport::Sse { url: template("https://a/mcp"), headers: Vec::new() };
+            ..StdioTransport::default()
+        });
+        let sse = remote(RemoteProtocol::Sse, "https://a/mcp", &[]);
         let pinned = ServerConfig { pin: true, ..ServerConfig::new("s", Transport::stdio("npx")) };
         let signing_in = |client_secret: &str| {
-            let https = Transport::Http { url: template("https://a/mcp"), headers: Vec::new() };
+            let https = remote(RemoteProtocol::Http, "https://a/mcp", &[]);
             let client_secret = Some(template(client_secret));
             let oauth = Some(OAuth { client_secret, ..OAuth::default() });
             identity(&ServerConfig { oauth, ..ServerConfig::new("s", https) })
         };
-        let https = Transport::Http { url: template("https://a/mcp"), headers: Vec::new() };
+        let https = remote(RemoteProtocol::Http, "https://a/mcp", &[]);
         let per_token =
             ServerConfig { login: LoginScope::PerToken, ..ServerConfig::new("s", https) };
         let all = [

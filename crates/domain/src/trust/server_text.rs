@@ -5,7 +5,7 @@
 use receipt::Hash;
 use serde_json::{Map, Value, json};
 
-use crate::config::{ConfigTemplate, LoginScope, OAuth, ServerConfig, Transport, secret};
+use crate::config::{ConfigTemplate, LoginScope, OAuth, ServerConfig, TransportPart, secret};
 
 /// Hex digits of a hash that a reader compares.
 const DIGITS: usize = 12;
@@ -32,21 +32,8 @@ impl ServerText {
     /// Describes a server of the configuration.
     pub fn of(server: &ServerConfig) -> ServerText {
         let mut text = ServerText::default();
-        match &server.transport {
-            Transport::Stdio { command, args, env, cwd, inherit_env } => {
-                text.put("transport", "stdio");
-                text.put("command", command.as_str());
-                text.put("args", arguments(args));
-                if let Some(cwd) = cwd {
-                    text.put("cwd", cwd.as_str());
-                }
-                text.put_values("env", env);
-                if *inherit_env {
-                    text.put("inherit_env", true);
-                }
-            }
-            Transport::Http { url, headers } => text.put_remote("http", url, headers),
-            Transport::Sse { url, headers } => text.put_remote("sse", url, headers),
+        for (name, part) in server.transport.parts() {
+            text.put_part(name, part);
         }
         if server.pin {
             text.put("pin", true);
@@ -106,15 +93,19 @@ impl ServerText {
         self.members.insert(name.to_owned(), value.into());
     }
 
-    fn put_remote(
-        &mut self,
-        transport: &str,
-        url: &ConfigTemplate,
-        headers: &[(String, ConfigTemplate)],
-    ) {
-        self.put("transport", transport);
-        self.put("url", hashed(url.text(), secret::url(url.text())));
-        self.put_values("headers", headers);
+    fn put_part(&mut self, name: &'static str, part: TransportPart<'_>) {
+        match part {
+            TransportPart::Text(text) | TransportPart::OptionalText(Some(text)) => {
+                self.put(name, text);
+            }
+            TransportPart::Flag(true) => self.put(name, true),
+            TransportPart::OptionalText(None) | TransportPart::Flag(false) => {}
+            TransportPart::Url(url) => self.put(name, hashed(url.text(), secret::url(url.text()))),
+            TransportPart::Arguments(args) => self.put(name, arguments(args)),
+            TransportPart::Variables(values) | TransportPart::Headers(values) => {
+                self.put_values(name, values);
+            }
+        }
     }
 
     fn put_sign_in(&mut self, oauth: &OAuth) {

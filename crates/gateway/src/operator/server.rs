@@ -239,10 +239,8 @@ fn added(entry: &Value, server: &ServerConfig) -> Value {
         members.map(|members| members.keys().cloned().collect::<Vec<_>>())
     };
     let (args, url) = match &server.transport {
-        Transport::Stdio { args, .. } => (Some(config::shown_args(args)), None),
-        Transport::Http { url, .. } | Transport::Sse { url, .. } => {
-            (None, Some(config::shown_url(url.text())))
-        }
+        Transport::Stdio(program) => (Some(config::shown_args(&program.args)), None),
+        Transport::Remote(remote) => (None, Some(config::shown_url(remote.url.text()))),
     };
     json!({
         "decision": "add", "command": entry["command"], "args": args, "url": url,

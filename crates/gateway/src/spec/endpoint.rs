@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use access::secrets::SecretValues;
 use axum::http::{HeaderName, HeaderValue};
-use domain::config::{ConfigTemplate, Transport};
+use domain::config::{ConfigTemplate, RemoteTransport, StdioTransport, Transport};
 use domain::exposed::Names;
 use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::{Service, task};
@@ -21,15 +21,7 @@ pub type MakeServer = Arc<dyn Fn() -> Arc<dyn Service> + Send + Sync>;
 #[derive(Clone)]
 pub enum ServerEndpoint {
     Stdio(ChildCommand),
-    Http {
-        url: ConfigTemplate,
-        headers: Vec<(String, ConfigTemplate)>,
-    },
-    /// A server of the older HTTP+SSE.
-    Sse {
-        url: ConfigTemplate,
-        headers: Vec<(String, ConfigTemplate)>,
-    },
+    Remote(RemoteTransport),
     /// A server whose secrets are lost, with its transport. It cannot be started.
     WithoutSecrets(&'static str),
     Embedded(MakeServer),
@@ -52,20 +44,13 @@ impl PartialEq for ServerEndpoint {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (ServerEndpoint::Stdio(a), ServerEndpoint::Stdio(b)) => a == b,
-            (
-                ServerEndpoint::Http { url, headers },
-                ServerEndpoint::Http { url: u, headers: h },
-            )
-            | (ServerEndpoint::Sse { url, headers }, ServerEndpoint::Sse { url: u, headers: h }) => {
-                url == u && headers == h
-            }
+            (ServerEndpoint::Remote(a), ServerEndpoint::Remote(b)) => a == b,
             (ServerEndpoint::WithoutSecrets(a), ServerEndpoint::WithoutSecrets(b)) => a == b,
             (ServerEndpoint::Embedded(a), ServerEndpoint::Embedded(b)) => Arc::ptr_eq(a, b),
             (ServerEndpoint::Plugin(a), ServerEndpoint::Plugin(b)) => a.made_from == b.made_from,
             (
                 ServerEndpoint::Stdio(_)
-                | ServerEndpoint::Http { .. }
-                | ServerEndpoint::Sse { .. }
+                | ServerEndpoint::Remote(_)
                 | ServerEndpoint::WithoutSecrets(_)
                 | ServerEndpoint::Embedded(_)
                 | ServerEndpoint::Plugin(_),
@@ -78,7 +63,7 @@ impl PartialEq for ServerEndpoint {
 impl ServerEndpoint {
     pub(super) fn configured(transport: &Transport, supervisor: Option<&Path>) -> ServerEndpoint {
         match transport {
-            Transport::Stdio { command, args, env, cwd, inherit_env } => {
+            Transport::Stdio(StdioTransport { command, args, env, cwd, inherit_env }) => {
                 ServerEndpoint::Stdio(ChildCommand {
                     command: command.clone(),
                     args: args.clone(),
@@ -89,20 +74,14 @@ impl ServerEndpoint {
                     pinned: None,
                 })
             }
-            Transport::Http { url, headers } => {
-                ServerEndpoint::Http { url: url.clone(), headers: headers.clone() }
-            }
-            Transport::Sse { url, headers } => {
-                ServerEndpoint::Sse { url: url.clone(), headers: headers.clone() }
-            }
+            Transport::Remote(remote) => ServerEndpoint::Remote(remote.clone()),
         }
     }
 
     pub(crate) fn transport(&self) -> &'static str {
         match self {
             ServerEndpoint::Stdio(_) => "stdio",
-            ServerEndpoint::Http { .. } => "http",
-            ServerEndpoint::Sse { .. } => "sse",
+            ServerEndpoint::Remote(remote) => remote.protocol.name(),
             ServerEndpoint::WithoutSecrets(transport) => transport,
             ServerEndpoint::Embedded(_) => "embedded",
             ServerEndpoint::Plugin(_) => "plugin",
@@ -113,7 +92,7 @@ impl ServerEndpoint {
     pub(crate) fn named_values(&self) -> &[(String, ConfigTemplate)] {
         match self {
             ServerEndpoint::Stdio(command) => &command.env,
-            ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. } => headers,
+            ServerEndpoint::Remote(remote) => &remote.headers,
             ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => &[],
@@ -123,8 +102,8 @@ impl ServerEndpoint {
     /// Reports whether it may require a token that is not among its headers.
     pub(crate) fn may_need_token(&self) -> bool {
         match self {
-            ServerEndpoint::Http { headers, .. } | ServerEndpoint::Sse { headers, .. } => {
-                !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            ServerEndpoint::Remote(remote) => {
+                !remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
             }
             ServerEndpoint::Stdio(_)
             | ServerEndpoint::WithoutSecrets(_)
@@ -139,9 +118,7 @@ impl ServerEndpoint {
             ServerEndpoint::Stdio(ChildCommand { args, env, .. }) => {
                 args.iter().chain(env.iter().map(|(_, value)| value)).collect()
             }
-            ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
-                headers.iter().map(|(_, value)| value).chain([url]).collect()
-            }
+            ServerEndpoint::Remote(remote) => remote.templates(),
             ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => Vec::new(),
@@ -169,8 +146,7 @@ impl ServerEndpoint {
         match self {
             ServerEndpoint::Plugin(_) => Names::Own,
             ServerEndpoint::Stdio(_)
-            | ServerEndpoint::Http { .. }
-            | ServerEndpoint::Sse { .. }
+            | ServerEndpoint::Remote(_)
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_) => Names::Prefixed,
         }
@@ -186,9 +162,7 @@ impl ServerEndpoint {
                 Ok(_) => None,
                 Err(reason) => Some(reason),
             },
-            ServerEndpoint::Http { url, headers } | ServerEndpoint::Sse { url, headers } => {
-                http_endpoint(url, headers, secrets).err()
-            }
+            ServerEndpoint::Remote(remote) => http_endpoint(remote, secrets).err(),
             ServerEndpoint::WithoutSecrets(_) => Some(without_secrets()),
             ServerEndpoint::Embedded(_) | ServerEndpoint::Plugin(_) => None,
         }
@@ -205,12 +179,12 @@ pub(crate) fn without_secrets() -> String {
 
 /// Returns the endpoint of a URL, with its headers.
 pub(crate) fn http_endpoint(
-    url: &ConfigTemplate,
-    headers: &[(String, ConfigTemplate)],
+    remote: &RemoteTransport,
     secrets: &SecretValues,
 ) -> Result<HttpEndpoint, String> {
-    let mut endpoint = HttpEndpoint::new(secrets.expand(url).map_err(|error| error.to_string())?);
-    for (name, value) in headers {
+    let url = secrets.expand(&remote.url).map_err(|error| error.to_string())?;
+    let mut endpoint = HttpEndpoint::new(url);
+    for (name, value) in &remote.headers {
         let text = secrets.expand(value).map_err(|error| error.to_string())?;
         // The message names the header, never its value.
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(text).ok());

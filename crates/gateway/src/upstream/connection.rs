@@ -7,7 +7,7 @@ use std::time::Duration;
 use access::secrets::{SecretSupply, SecretValues};
 use access::sign_in::{GrantHolder, SignIn};
 use domain::catalog::ListedResource;
-use domain::config::Withheld;
+use domain::config::{RemoteProtocol, Withheld};
 use domain::last_words::LastWords;
 use domain::tool::DefinitionExcess;
 use domain::trust::ItemKind;
@@ -177,17 +177,13 @@ fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attac
             let child = ChildProcess { server, process, stderr, withheld };
             Ok((peer, Attachment::Process(Box::new(child))))
         }
-        ServerEndpoint::Http { url, headers } => {
-            let endpoint = opening.authorized(http_endpoint(url, headers, secrets)?, secrets)?;
-            let peer =
-                mcp::http::client::connect(endpoint, service).map_err(|error| error.to_string())?;
-            Ok((peer, Attachment::Nothing))
-        }
-        ServerEndpoint::Sse { url, headers } => {
-            let endpoint = opening.authorized(http_endpoint(url, headers, secrets)?, secrets)?;
-            let peer =
-                mcp::http::legacy::connect(endpoint, service).map_err(|error| error.to_string())?;
-            Ok((peer, Attachment::Nothing))
+        ServerEndpoint::Remote(remote) => {
+            let endpoint = opening.authorized(http_endpoint(remote, secrets)?, secrets)?;
+            let peer = match remote.protocol {
+                RemoteProtocol::Http => mcp::http::client::connect(endpoint, service),
+                RemoteProtocol::Sse => mcp::http::legacy::connect(endpoint, service),
+            };
+            Ok((peer.map_err(|error| error.to_string())?, Attachment::Nothing))
         }
         ServerEndpoint::WithoutSecrets(_) => Err(without_secrets()),
         ServerEndpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use domain::config::{RemoteProtocol, RemoteTransport};
 use domain::method::{Method, MethodRoute};
 use mcp::ErrorObject;
 use mcp::delivery::Delivery;
@@ -131,9 +132,11 @@ impl Upstream {
     /// Returns the sink for notifications that the server sends in the course of a request; `None`
     /// where the transport does not show to which request they belong.
     fn notices(&self, call: &Call, ctx: &CallContext, lane: Lane) -> Option<NoticeSink> {
-        if !matches!(self.spec.endpoint, ServerEndpoint::Http { .. }) {
+        let ServerEndpoint::Remote(RemoteTransport { protocol: RemoteProtocol::Http, .. }) =
+            self.spec.endpoint
+        else {
             return None;
-        }
+        };
         let sink = ctx.notices.clone();
         let level = call.session.as_ref().and_then(|session| self.listeners.level(session));
         Some(Arc::new(move |notification: Notification| {

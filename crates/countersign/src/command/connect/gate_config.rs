@@ -64,7 +64,7 @@ impl GateConfig {
         let vault = Vault::of_home(home.path());
         // A config with faults is refused later.
         if let Ok(read) = domain::config::parse(change.before.as_deref().unwrap_or("{}")) {
-            vault.choose_key(read.config.secrets_key);
+            vault.choose_key(read.config.secrets.key);
         }
         Ok(GateConfig { change, secrets: BTreeMap::new(), vault })
     }

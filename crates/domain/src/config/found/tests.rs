@@ -1,13 +1,15 @@
-//! Found files applied to a user's own configuration. The tables cover all declared keys, so that a
-//! new key fails here until its effect in a found file is specified.
+//! Found files applied to a user's own configuration. The tests cover all declared keys: one
+//! without a mark for found files has no effect in them.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::super::keys::{SERVER, TOP, Table};
-use super::super::{AutoApprove, ServerConfig, ServerOrigin, Transport, parse};
+use super::super::{
+    AutoApprove, RemoteProtocol, RemoteTransport, ServerOrigin, StdioTransport, Transport, parse,
+    sample,
+};
 use super::*;
 
 const OWN: &str = r#"{
@@ -40,28 +42,14 @@ fn paths(found: &str) -> Vec<(String, String)> {
 /// Returns a value of a top-level key that differs from the default.
 fn top_value(key: &str) -> Value {
     match key {
-        "$schema" => json!("https://example.com/schema.json"),
         "listen" => json!("0.0.0.0:1"),
         "allowed_hosts" => json!(["evil.example"]),
         "allowed_origins" => json!(["https://evil.example"]),
-        "tls" => json!({"cert": "/evil.pem", "key": "/evil-key.pem"}),
-        "behind_proxy" => json!(true),
-        "agent_token" => json!(false),
         "mcpServers" => json!({"new": {"command": "x"}}),
         "profiles" => json!({"new": {"servers": ["all"]}}),
-        "workspace" => json!({"enabled": true, "shell": true, "write": true}),
         "plugins" => json!({"evil": {"path": "/evil"}}),
-        "intent_declaration" => json!({"strict_server_validation": false}),
-        "search" => json!({"learned": false}),
-        "tools_limit" => json!(3),
-        "tool_response_limit" => json!(0),
-        "call_timeout" | "connect_timeout" | "shutdown_timeout" | "refresh_interval" => json!("7s"),
-        "ledger" => json!({"payloads": "full"}),
         "redact" => json!({"keys": ["more"]}),
-        "secrets" => json!({"key": {"command": ["/evil"]}}),
-        "telemetry" => json!({"exporter": "https://evil.example"}),
-        "rate_limit" => json!(1),
-        other => panic!("say here what a found file may do with '{other}'"),
+        other => plain_value(Config::TABLE, other),
     }
 }
 
@@ -72,25 +60,23 @@ fn server_value(key: &str) -> Value {
         "command" => json!("/evil"),
         "args" => json!(["--evil"]),
         "env" => json!({"LD_PRELOAD": "/evil.so"}),
-        "inherit_env" => json!(true),
-        "cwd" => json!("/evil"),
         "url" | "httpUrl" | "serverUrl" => json!("https://evil.example/mcp"),
         "headers" => json!({"X": "y"}),
         "transport" | "type" => json!("stdio"),
-        "enabled" => json!(false),
-        "quarantined" | "untrusted" | "disabled" | "pin" => json!(true),
+        "disabled" => json!(true),
         "enabled_tools" | "disabled_tools" => json!(["x"]),
         "auto_approve" => json!("all"),
-        "sharing" => json!("shared"),
-        "start" => json!("lazy"),
-        "call_timeout" => json!("7s"),
-        "max_concurrent" => json!(1),
         "login" => json!("shared"),
         "oauth" => json!({"client_id": "evil"}),
         "targets" => json!({"system": "evil"}),
-        other if SERVER.foreign(other).is_some() => json!(["evil"]),
-        other => panic!("say here what a found file may do with '{other}'"),
+        other if ServerConfig::TABLE.foreign(other).is_some() => json!(["evil"]),
+        other => plain_value(ServerConfig::TABLE, other),
     }
+}
+
+fn plain_value(table: &Table, key: &str) -> Value {
+    let value = table.key(key).and_then(|key| sample::value(table, key));
+    value.unwrap_or_else(|| panic!("give a value of '{key}' here"))
 }
 
 fn with(key: &str, value: Value) -> String {
@@ -99,7 +85,7 @@ fn with(key: &str, value: Value) -> String {
 
 #[test]
 fn of_the_top_level_only_servers_profiles_and_redaction_have_an_effect() {
-    for key in TOP.keys {
+    for key in Config::TABLE.keys() {
         let found = with(key.name, top_value(key.name));
         let alone = parse(&found).unwrap_or_else(|faults| panic!("{faults}")).config;
         assert_eq!(alone == Config::default(), key.name == "$schema", "{found} says something");
@@ -128,8 +114,8 @@ fn of_the_top_level_only_servers_profiles_and_redaction_have_an_effect() {
 
 #[test]
 fn of_an_own_server_only_the_lists_have_an_effect() {
-    let foreign = SERVER.foreign.iter().map(|(key, _)| *key);
-    for key in SERVER.keys.iter().map(|key| key.name).chain(foreign) {
+    let foreign = ServerConfig::TABLE.foreign.iter().copied().flatten().map(|(key, _)| *key);
+    for key in ServerConfig::TABLE.keys().map(|key| key.name).chain(foreign) {
         for server in ["all", "only", "except"] {
             let found = with("mcpServers", json!({server: {key: server_value(key)}}));
             let (mut config, notes) = laid(&found);
@@ -151,7 +137,7 @@ fn of_an_own_server_only_the_lists_have_an_effect() {
 
 #[test]
 fn a_new_server_is_quarantined_whatever_it_says() {
-    for key in SERVER.keys.iter().map(|key| key.name) {
+    for key in ServerConfig::TABLE.keys().map(|key| key.name) {
         let mut members = json!({"command": "./run", "args": ["${env:HOME}"]});
         if key == "url" {
             members = json!({});
@@ -185,13 +171,15 @@ fn a_new_server_is_quarantined_whatever_it_says() {
         format!("line 2, column 29: mcpServers.new.auto_approve: {UNTRUSTED}"),
     ]);
     let server = config.server("new").unwrap();
-    let Transport::Stdio { args, .. } = &server.transport else { panic!("{server:?}") };
+    let Transport::Stdio(StdioTransport { args, .. }) = &server.transport else {
+        panic!("{server:?}")
+    };
     assert_eq!(args[0].text(), "${env:HOME}");
     assert_eq!(server.tools, ToolRules::Except(set(&["t"])));
     let inherits = r#"{"mcpServers": {"new": {"command": "/x", "inherit_env": true}}}"#;
     let (config, notes) = laid(inherits);
     let transport = &config.server("new").unwrap().transport;
-    assert!(matches!(transport, Transport::Stdio { inherit_env: false, .. }));
+    assert!(matches!(transport, Transport::Stdio(StdioTransport { inherit_env: false, .. })));
     assert_eq!(notes, [format!("line 1, column 42: mcpServers.new.inherit_env: {UNTRUSTED}")]);
     let calm = r#"{"mcpServers": {"new": {"command": "/x", "quarantined": true, "auto_approve": "none"}}}"#;
     assert_eq!(laid(calm).1, [""; 0]);
@@ -268,7 +256,8 @@ fn a_hostile_file_changes_nothing_but_what_narrows() {
     let mut expected = own();
     expected.servers[0].tools = ToolRules::Except(set(&["audit"]));
     let url = super::super::ConfigTemplate::parse("https://evil.example/sse").unwrap();
-    let transport = Transport::Sse { url, headers: Vec::new() };
+    let (protocol, headers) = (RemoteProtocol::Sse, Vec::new());
+    let transport = Transport::Remote(RemoteTransport { protocol, url, headers });
     let (origin, quarantined) = (ServerOrigin::Found, true);
     expected.servers.push(ServerConfig {
         origin,
@@ -353,7 +342,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 fn names(table: &Table) -> Vec<&'static str> {
-    table.keys.iter().map(|key| key.name).collect()
+    table.keys().map(|key| key.name).collect()
 }
 
 fn lists() -> impl Strategy<Value = Value> {
@@ -367,8 +356,8 @@ proptest! {
     fn no_found_file_allows_what_was_forbidden(
         own_lists in prop::collection::vec(lists(), 3),
         found_lists in prop::collection::vec(lists(), 4),
-        top in prop::sample::subsequence(names(&TOP), 0..6),
-        members in prop::sample::subsequence(names(&SERVER), 0..6),
+        top in prop::sample::subsequence(names(Config::TABLE), 0..6),
+        members in prop::sample::subsequence(names(ServerConfig::TABLE), 0..6),
     ) {
         let named = |lists: Vec<Value>, more: &dyn Fn(&mut Value)| {
             let entries = lists.into_iter().enumerate().map(|(n, mut members)| {

@@ -1,10 +1,8 @@
-//! Trusted files applied to a user's own configuration. The tables cover all declared keys, so that
-//! a new key fails here until its value is specified.
+//! Trusted files applied to a user's own configuration. The tests cover all declared keys.
 
 use serde_json::{Map, Value, json};
 
-use super::super::keys::{SERVER, TOP};
-use super::super::{SecretsKey, ServerConfig, ServerOrigin, TlsFiles, ToolRules, overlay, parse};
+use super::super::{ServerOrigin, ToolRules, overlay, parse, render, sample, transport};
 use super::*;
 
 const OWN: &str = r#"{
@@ -41,64 +39,31 @@ fn settings_missing_from_a_trusted_file_are_kept() {
     assert_eq!(laid(&json!({"mcpServers": {"one": {}}, "workspace": {}, "plugins": {}})), own());
 }
 
-/// The effect on the user's own configuration.
-type Change = Box<dyn Fn(&mut Config)>;
-
 #[test]
 fn each_key_of_a_trusted_file_overrides_only_its_own_setting() {
-    for key in TOP.keys {
-        let (value, expected): (Value, Change) = match key.name {
-            "$schema" => (json!("x"), Box::new(|_| {})),
-            "listen" => {
-                (json!("0.0.0.0:9"), Box::new(|own| own.listen = "0.0.0.0:9".parse().unwrap()))
-            }
-            "allowed_hosts" => {
-                (json!(["h"]), Box::new(|own| own.allowed_hosts = Some(vec!["h".to_owned()])))
-            }
-            "allowed_origins" => (
-                json!(["http://h:2"]),
-                Box::new(|own| own.allowed_origins = Some(vec!["http://h:2".to_owned()])),
-            ),
-            "tls" => {
-                let tls = TlsFiles { cert: "c".to_owned(), key: "k".to_owned() };
-                let value = json!({"cert": "c", "key": "k"});
-                (value, Box::new(move |own| own.tls = Some(tls.clone())))
-            }
-            "behind_proxy" => (json!(true), Box::new(|own| own.behind_proxy = true)),
-            "agent_token" => (json!(false), Box::new(|own| own.agent_token = false)),
+    for key in Config::TABLE.keys() {
+        let value = match key.name {
             // Tested below.
             "mcpServers" | "profiles" | "plugins" | "redact" => continue,
-            "workspace" => (json!({"shell": true}), Box::new(|own| own.workspace.shell = true)),
-            "intent_declaration" => (
-                json!({"strict_server_validation": false}),
-                Box::new(|own| own.intent.strict_server_validation = false),
-            ),
-            "search" => (json!({"learned": false}), Box::new(|own| own.search.learned = false)),
-            "tools_limit" => (json!(3), Box::new(|own| own.tools_limit = 3)),
-            "tool_response_limit" => (json!(0), Box::new(|own| own.tool_response_limit = 0)),
-            "call_timeout" => (json!("7s"), Box::new(|own| own.call_timeout = SEVEN)),
-            "connect_timeout" => (json!("7s"), Box::new(|own| own.connect_timeout = SEVEN)),
-            "shutdown_timeout" => (json!("7s"), Box::new(|own| own.shutdown_timeout = SEVEN)),
-            "refresh_interval" => (json!("7s"), Box::new(|own| own.refresh_interval = SEVEN)),
-            "ledger" => (json!({"max_size_mb": 20}), Box::new(|own| own.ledger.max_size_mb = 20)),
-            "secrets" => {
-                (json!({"key": "file"}), Box::new(|own| own.secrets_key = SecretsKey::File))
-            }
-            "telemetry" => (
-                json!({"exporter": "https://x"}),
-                Box::new(|own| own.telemetry.exporter = "https://x".to_owned()),
-            ),
-            "rate_limit" => (json!(0), Box::new(|own| own.rate_limit = None)),
-            other => panic!("say here what a trusted file does with '{other}'"),
+            "listen" => json!("0.0.0.0:9"),
+            "allowed_hosts" => json!(["h"]),
+            "allowed_origins" => json!(["http://h:2"]),
+            _ => sample::value(Config::TABLE, key).expect("give a value of the key here"),
         };
-        let mut config = own();
-        expected(&mut config);
+        let mut expected = render(&own());
+        let setting = &mut expected[key.name];
+        match (&value, setting.as_object_mut()) {
+            (Value::Object(members), Some(own)) => own.extend(members.clone()),
+            _ => *setting = value.clone(),
+        }
         let trusted = Value::Object(Map::from_iter([(key.name.to_owned(), value)]));
-        assert_eq!(laid(&trusted), config, "{trusted}");
+        let mut config = render(&laid(&trusted));
+        if key.name == "$schema" {
+            config[key.name] = expected[key.name].clone();
+        }
+        assert_eq!(config, expected, "{trusted}");
     }
 }
-
-const SEVEN: std::time::Duration = std::time::Duration::from_secs(7);
 
 #[test]
 fn a_new_server_of_a_trusted_file_counts_as_the_users_own() {
@@ -126,25 +91,19 @@ fn an_entry_with_a_connection_replaces_all_but_the_tool_lists() {
 
 #[test]
 fn an_entry_without_a_connection_changes_only_its_own_keys() {
-    for key in SERVER.keys.iter().map(|key| key.name) {
-        let value = match key {
+    for key in ServerConfig::TABLE.keys() {
+        let value = match key.name {
             // The connection; tested above.
-            "name" | "command" | "args" | "env" | "inherit_env" | "cwd" | "url" | "headers"
-            | "transport" => continue,
-            "enabled" => json!(false),
-            "quarantined" | "untrusted" | "pin" => json!(true),
+            key if key == "name" || transport::is_part(key) => continue,
             "enabled_tools" => json!(["x", "y"]),
             "disabled_tools" => json!(["y"]),
-            "auto_approve" => json!("all"),
-            "sharing" => json!("shared"),
             "start" => json!("eager"),
-            "call_timeout" => json!("7s"),
-            "max_concurrent" => json!(1),
             "login" => json!("shared"),
             "oauth" => json!({"client_id": "other"}),
             "targets" => json!({"system": "other"}),
-            other => panic!("say here what a trusted file does with '{other}'"),
+            _ => sample::value(ServerConfig::TABLE, key).expect("give a value of the key here"),
         };
+        let key = key.name;
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         // The complete own entry with this one member.
         let mut entry = json!({"command": "/own/one", "args": ["a"], "disabled_tools": ["x"],
