@@ -12,7 +12,7 @@ pub const ENTRY: &str = "countersign";
 /// The syntax of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Syntax {
+pub enum SettingsSyntax {
     /// JSON, in which comments and trailing commas are kept.
     Json,
     Toml,
@@ -20,7 +20,7 @@ pub enum Syntax {
 
 /// The way from the client to the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum ClientRoute {
     /// The client starts this command and talks to it over stdio.
     Command { program: String, args: Vec<String> },
     /// The client sends its token to a running gate.
@@ -39,7 +39,7 @@ pub struct Roots {
 
 /// A program that can be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Client {
+pub enum ClientProgram {
     Claude,
     ClaudeDesktop,
     Cursor,
@@ -55,12 +55,12 @@ pub enum Client {
 
 /// The file to write: the person's own, or the one in the current folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Scope {
+pub enum SettingsScope {
     User,
     Project,
 }
 
-impl Client {
+impl ClientProgram {
     /// The name that people type.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -68,31 +68,33 @@ impl Client {
 
     pub fn title(self) -> &'static str {
         match self {
-            Client::Claude => "Claude Code",
-            Client::ClaudeDesktop => "Claude Desktop",
-            Client::Cursor => "Cursor",
-            Client::VsCode => "VS Code",
-            Client::Codex => "Codex",
-            Client::Gemini => "Gemini CLI",
-            Client::OpenCode => "OpenCode",
-            Client::Windsurf => "Windsurf",
-            Client::Zed => "Zed",
+            ClientProgram::Claude => "Claude Code",
+            ClientProgram::ClaudeDesktop => "Claude Desktop",
+            ClientProgram::Cursor => "Cursor",
+            ClientProgram::VsCode => "VS Code",
+            ClientProgram::Codex => "Codex",
+            ClientProgram::Gemini => "Gemini CLI",
+            ClientProgram::OpenCode => "OpenCode",
+            ClientProgram::Windsurf => "Windsurf",
+            ClientProgram::Zed => "Zed",
         }
     }
 
     /// Returns the file that holds the client's servers, whether it exists or not.
-    pub fn file(self, scope: Scope, roots: &Roots) -> Option<PathBuf> {
+    pub fn file(self, scope: SettingsScope, roots: &Roots) -> Option<PathBuf> {
         match scope {
-            Scope::User => Some(self.own_file(roots)),
-            Scope::Project => {
+            SettingsScope::User => Some(self.own_file(roots)),
+            SettingsScope::Project => {
                 let below = match self {
-                    Client::Claude => ".mcp.json",
-                    Client::Cursor => ".cursor/mcp.json",
-                    Client::VsCode => ".vscode/mcp.json",
-                    Client::Gemini => ".gemini/settings.json",
-                    Client::OpenCode => "opencode.json",
-                    Client::Zed => ".zed/settings.json",
-                    Client::ClaudeDesktop | Client::Codex | Client::Windsurf => return None,
+                    ClientProgram::Claude => ".mcp.json",
+                    ClientProgram::Cursor => ".cursor/mcp.json",
+                    ClientProgram::VsCode => ".vscode/mcp.json",
+                    ClientProgram::Gemini => ".gemini/settings.json",
+                    ClientProgram::OpenCode => "opencode.json",
+                    ClientProgram::Zed => ".zed/settings.json",
+                    ClientProgram::ClaudeDesktop
+                    | ClientProgram::Codex
+                    | ClientProgram::Windsurf => return None,
                 };
                 Some(roots.folder.join(below))
             }
@@ -103,19 +105,19 @@ impl Client {
         let application = roots.home.join("Library/Application Support");
         let settings = if roots.is_mac { &application } else { &roots.config };
         match self {
-            Client::Claude => roots.home.join(".claude.json"),
-            Client::ClaudeDesktop => settings.join("Claude/claude_desktop_config.json"),
-            Client::Cursor => roots.home.join(".cursor/mcp.json"),
-            Client::VsCode => settings.join("Code/User/mcp.json"),
-            Client::Codex => roots.home.join(".codex/config.toml"),
-            Client::Gemini => roots.home.join(".gemini/settings.json"),
-            Client::OpenCode => {
+            ClientProgram::Claude => roots.home.join(".claude.json"),
+            ClientProgram::ClaudeDesktop => settings.join("Claude/claude_desktop_config.json"),
+            ClientProgram::Cursor => roots.home.join(".cursor/mcp.json"),
+            ClientProgram::VsCode => settings.join("Code/User/mcp.json"),
+            ClientProgram::Codex => roots.home.join(".codex/config.toml"),
+            ClientProgram::Gemini => roots.home.join(".gemini/settings.json"),
+            ClientProgram::OpenCode => {
                 let folder = roots.config.join("opencode");
                 let commented = folder.join("opencode.jsonc");
                 if commented.exists() { commented } else { folder.join("opencode.json") }
             }
-            Client::Windsurf => roots.home.join(".codeium/windsurf/mcp_config.json"),
-            Client::Zed => roots.config.join("zed/settings.json"),
+            ClientProgram::Windsurf => roots.home.join(".codeium/windsurf/mcp_config.json"),
+            ClientProgram::Zed => roots.config.join("zed/settings.json"),
         }
     }
 
@@ -130,34 +132,34 @@ impl Client {
 
     fn program(self) -> Option<&'static str> {
         match self {
-            Client::Claude => Some("claude"),
-            Client::Codex => Some("codex"),
-            Client::Gemini => Some("gemini"),
-            Client::OpenCode => Some("opencode"),
-            Client::ClaudeDesktop
-            | Client::Cursor
-            | Client::VsCode
-            | Client::Windsurf
-            | Client::Zed => None,
+            ClientProgram::Claude => Some("claude"),
+            ClientProgram::Codex => Some("codex"),
+            ClientProgram::Gemini => Some("gemini"),
+            ClientProgram::OpenCode => Some("opencode"),
+            ClientProgram::ClaudeDesktop
+            | ClientProgram::Cursor
+            | ClientProgram::VsCode
+            | ClientProgram::Windsurf
+            | ClientProgram::Zed => None,
         }
     }
 
-    pub fn syntax(self) -> Syntax {
-        if self == Client::Codex { Syntax::Toml } else { Syntax::Json }
+    pub fn syntax(self) -> SettingsSyntax {
+        if self == ClientProgram::Codex { SettingsSyntax::Toml } else { SettingsSyntax::Json }
     }
 
     /// The member of the file that holds the servers, by name.
     pub fn container(self) -> &'static str {
         match self {
-            Client::Claude
-            | Client::ClaudeDesktop
-            | Client::Cursor
-            | Client::Gemini
-            | Client::Windsurf => "mcpServers",
-            Client::VsCode => "servers",
-            Client::Codex => "mcp_servers",
-            Client::OpenCode => "mcp",
-            Client::Zed => "context_servers",
+            ClientProgram::Claude
+            | ClientProgram::ClaudeDesktop
+            | ClientProgram::Cursor
+            | ClientProgram::Gemini
+            | ClientProgram::Windsurf => "mcpServers",
+            ClientProgram::VsCode => "servers",
+            ClientProgram::Codex => "mcp_servers",
+            ClientProgram::OpenCode => "mcp",
+            ClientProgram::Zed => "context_servers",
         }
     }
 
@@ -165,52 +167,57 @@ impl Client {
     /// folder; `None` if it reads none there.
     pub fn variable(self, name: &str) -> Option<String> {
         match self {
-            Client::Claude | Client::Gemini => Some(format!("${{{name}}}")),
-            Client::Cursor | Client::VsCode => Some(format!("${{env:{name}}}")),
-            Client::OpenCode => Some(format!("{{env:{name}}}")),
-            Client::ClaudeDesktop | Client::Codex | Client::Windsurf | Client::Zed => None,
+            ClientProgram::Claude | ClientProgram::Gemini => Some(format!("${{{name}}}")),
+            ClientProgram::Cursor | ClientProgram::VsCode => Some(format!("${{env:{name}}}")),
+            ClientProgram::OpenCode => Some(format!("{{env:{name}}}")),
+            ClientProgram::ClaudeDesktop
+            | ClientProgram::Codex
+            | ClientProgram::Windsurf
+            | ClientProgram::Zed => None,
         }
     }
 
     /// Reports whether the program itself rewrites the file while it runs. Then an undo removes our
     /// entry and leaves everything else.
     pub fn rewrites_its_file(self) -> bool {
-        self == Client::Claude
+        self == ClientProgram::Claude
     }
 
     /// Returns our entry in the client's form; `None` if the client has no such route.
-    pub fn entry(self, route: &Route) -> Option<Value> {
+    pub fn entry(self, route: &ClientRoute) -> Option<Value> {
         let entry = match route {
-            Route::Command { program, args } => match self {
-                Client::OpenCode => {
+            ClientRoute::Command { program, args } => match self {
+                ClientProgram::OpenCode => {
                     let words: Vec<&str> =
                         std::iter::once(program).chain(args).map(String::as_str).collect();
                     json!({"type": "local", "command": words, "enabled": true})
                 }
-                Client::Zed => json!({"source": "custom", "command": program, "args": args}),
-                Client::Claude | Client::VsCode => {
+                ClientProgram::Zed => json!({"source": "custom", "command": program, "args": args}),
+                ClientProgram::Claude | ClientProgram::VsCode => {
                     json!({"type": "stdio", "command": program, "args": args})
                 }
-                Client::ClaudeDesktop
-                | Client::Cursor
-                | Client::Codex
-                | Client::Gemini
-                | Client::Windsurf => json!({"command": program, "args": args}),
+                ClientProgram::ClaudeDesktop
+                | ClientProgram::Cursor
+                | ClientProgram::Codex
+                | ClientProgram::Gemini
+                | ClientProgram::Windsurf => json!({"command": program, "args": args}),
             },
-            Route::Http { url, token } => {
+            ClientRoute::Http { url, token } => {
                 let headers = json!({"Authorization": format!("Bearer {token}")});
                 match self {
-                    Client::Claude | Client::VsCode => {
+                    ClientProgram::Claude | ClientProgram::VsCode => {
                         json!({"type": "http", "url": url, "headers": headers})
                     }
-                    Client::Cursor | Client::Zed => json!({"url": url, "headers": headers}),
-                    Client::Gemini => json!({"httpUrl": url, "headers": headers}),
-                    Client::Windsurf => json!({"serverUrl": url, "headers": headers}),
-                    Client::OpenCode => {
+                    ClientProgram::Cursor | ClientProgram::Zed => {
+                        json!({"url": url, "headers": headers})
+                    }
+                    ClientProgram::Gemini => json!({"httpUrl": url, "headers": headers}),
+                    ClientProgram::Windsurf => json!({"serverUrl": url, "headers": headers}),
+                    ClientProgram::OpenCode => {
                         json!({"type": "remote", "url": url, "headers": headers, "enabled": true})
                     }
-                    Client::Codex => json!({"url": url, "http_headers": headers}),
-                    Client::ClaudeDesktop => return None,
+                    ClientProgram::Codex => json!({"url": url, "http_headers": headers}),
+                    ClientProgram::ClaudeDesktop => return None,
                 }
             }
         };
@@ -258,9 +265,10 @@ mod tests {
 
     #[test]
     fn every_client_has_a_file_and_an_entry_for_a_command() {
-        let route = Route::Command { program: "/bin/countersign".into(), args: vec!["mcp".into()] };
-        for client in Client::value_variants() {
-            assert!(client.file(Scope::User, &roots(false)).is_some(), "{client:?}");
+        let route =
+            ClientRoute::Command { program: "/bin/countersign".into(), args: vec!["mcp".into()] };
+        for client in ClientProgram::value_variants() {
+            assert!(client.file(SettingsScope::User, &roots(false)).is_some(), "{client:?}");
             let entry = client.entry(&route).expect("a command works everywhere");
             assert!(entry.to_string().contains("/bin/countersign"), "{entry}");
         }
@@ -269,14 +277,14 @@ mod tests {
     #[test]
     fn files_are_where_each_system_keeps_them() {
         for (client, is_mac, path) in [
-            (Client::Claude, false, "/h/ann/.claude.json"),
-            (Client::VsCode, false, "/h/ann/.config/Code/User/mcp.json"),
-            (Client::VsCode, true, "/h/ann/Library/Application Support/Code/User/mcp.json"),
-            (Client::Zed, true, "/h/ann/.config/zed/settings.json"),
+            (ClientProgram::Claude, false, "/h/ann/.claude.json"),
+            (ClientProgram::VsCode, false, "/h/ann/.config/Code/User/mcp.json"),
+            (ClientProgram::VsCode, true, "/h/ann/Library/Application Support/Code/User/mcp.json"),
+            (ClientProgram::Zed, true, "/h/ann/.config/zed/settings.json"),
         ] {
-            assert_eq!(client.file(Scope::User, &roots(is_mac)), Some(PathBuf::from(path)));
+            assert_eq!(client.file(SettingsScope::User, &roots(is_mac)), Some(PathBuf::from(path)));
         }
-        assert_eq!(Client::Codex.file(Scope::Project, &roots(false)), None);
+        assert_eq!(ClientProgram::Codex.file(SettingsScope::Project, &roots(false)), None);
     }
 
     #[test]

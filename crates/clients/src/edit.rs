@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use crate::client::Syntax;
+use crate::client::SettingsSyntax;
 
 /// The member of Claude Code's settings that holds lists of tools.
 pub const PERMISSIONS: &str = "permissions";
@@ -30,7 +30,7 @@ pub struct EntryEdit {
 pub struct Reversal<'a> {
     pub before: &'a str,
     pub after: &'a str,
-    pub syntax: Syntax,
+    pub syntax: SettingsSyntax,
     /// The member that holds what was changed.
     pub section: &'a str,
     /// An entry that is taken back even if it was edited since.
@@ -44,7 +44,7 @@ pub struct EditFault(pub String);
 /// Returns the servers in `container`, by name.
 pub fn servers(
     text: &str,
-    syntax: Syntax,
+    syntax: SettingsSyntax,
     container: &str,
 ) -> Result<Map<String, Value>, EditFault> {
     let root = read(text, syntax)?;
@@ -68,13 +68,13 @@ fn named(entries: &[Value]) -> Map<String, Value> {
 }
 
 /// Reads the whole file.
-pub fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, EditFault> {
+pub fn read(text: &str, syntax: SettingsSyntax) -> Result<Map<String, Value>, EditFault> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
     let root = match syntax {
-        Syntax::Json => json_root(text)?.to_serde_value(),
-        Syntax::Toml => {
+        SettingsSyntax::Json => json_root(text)?.to_serde_value(),
+        SettingsSyntax::Toml => {
             let root: toml_edit::DocumentMut = toml_document(text)?;
             Some(Value::Object(toml_members(root.as_table())))
         }
@@ -86,13 +86,13 @@ pub fn read(text: &str, syntax: Syntax) -> Result<Map<String, Value>, EditFault>
 }
 
 /// Reads a value as it is spelled in a file. `None` if it is none, or a list or an object.
-pub fn scalar(spelled: &str, syntax: Syntax) -> Option<String> {
+pub fn scalar(spelled: &str, syntax: SettingsSyntax) -> Option<String> {
     let value = match syntax {
-        Syntax::Json => {
+        SettingsSyntax::Json => {
             let root = CstRootNode::parse(spelled, &ParseOptions::default()).ok()?;
             root.to_serde_value()?
         }
-        Syntax::Toml => toml_value(&spelled.parse().ok()?),
+        SettingsSyntax::Toml => toml_value(&spelled.parse().ok()?),
     };
     match value {
         Value::String(text) => Some(text),
@@ -105,7 +105,7 @@ pub fn scalar(spelled: &str, syntax: Syntax) -> Option<String> {
 /// there already.
 fn set(
     text: &str,
-    syntax: Syntax,
+    syntax: SettingsSyntax,
     container: &str,
     entry: (&str, &Value),
 ) -> Result<String, EditFault> {
@@ -114,8 +114,8 @@ fn set(
         return Ok(text.to_owned());
     }
     match syntax {
-        Syntax::Json => set_json(text, container, name, value),
-        Syntax::Toml => set_toml(text, container, name, value),
+        SettingsSyntax::Json => set_json(text, container, name, value),
+        SettingsSyntax::Toml => set_toml(text, container, name, value),
     }
 }
 
@@ -123,7 +123,7 @@ fn set(
 /// is somebody else's change.
 pub fn apply(
     text: &str,
-    syntax: Syntax,
+    syntax: SettingsSyntax,
     container: &str,
     edits: &[EntryEdit],
 ) -> Result<String, EditFault> {
@@ -150,12 +150,17 @@ pub fn is_empty(text: &str) -> bool {
 }
 
 /// Returns the text without one entry of `container`.
-fn remove(text: &str, syntax: Syntax, container: &str, name: &str) -> Result<String, EditFault> {
+fn remove(
+    text: &str,
+    syntax: SettingsSyntax,
+    container: &str,
+    name: &str,
+) -> Result<String, EditFault> {
     if !servers(text, syntax, container)?.contains_key(name) {
         return Ok(text.to_owned());
     }
     match syntax {
-        Syntax::Json => {
+        SettingsSyntax::Json => {
             let root = json_root(text)?;
             let object = json_object(&root)?;
             let entry = object.object_value(container).and_then(|servers| servers.get(name));
@@ -167,7 +172,7 @@ fn remove(text: &str, syntax: Syntax, container: &str, name: &str) -> Result<Str
             }
             Ok(root.to_string())
         }
-        Syntax::Toml => {
+        SettingsSyntax::Toml => {
             let mut root = toml_document(text)?;
             if let Some(servers) = root.get_mut(container).and_then(Item::as_table_like_mut) {
                 servers.remove(name);
@@ -230,8 +235,8 @@ impl Reversal<'_> {
     /// Puts an entry back as it was written, with its comments.
     fn put_back(&self, text: &str, name: &str) -> Result<String, EditFault> {
         match self.syntax {
-            Syntax::Json => self.put_back_json(text, name),
-            Syntax::Toml => self.put_back_toml(text, name),
+            SettingsSyntax::Json => self.put_back_json(text, name),
+            SettingsSyntax::Toml => self.put_back_toml(text, name),
         }
     }
 
@@ -279,14 +284,14 @@ impl Reversal<'_> {
             return Ok(text);
         }
         match self.syntax {
-            Syntax::Json => {
+            SettingsSyntax::Json => {
                 let root = json_root(or_empty(&text))?;
                 if let Some(section) = json_object(&root)?.get(self.section) {
                     section.remove();
                 }
                 Ok(root.to_string())
             }
-            Syntax::Toml => {
+            SettingsSyntax::Toml => {
                 let mut root = toml_document(&text)?;
                 root.remove(self.section);
                 Ok(root.to_string())
@@ -313,7 +318,7 @@ impl Reversal<'_> {
             }
         }
         if section.properties().is_empty()
-            && !read(self.before, Syntax::Json)?.contains_key(PERMISSIONS)
+            && !read(self.before, SettingsSyntax::Json)?.contains_key(PERMISSIONS)
             && let Some(section) = object.get(PERMISSIONS)
         {
             section.remove();
@@ -324,7 +329,7 @@ impl Reversal<'_> {
 
 /// Returns the lists of permissions, by name.
 fn lists(text: &str) -> Result<BTreeMap<String, Vec<Value>>, EditFault> {
-    let root = read(text, Syntax::Json)?;
+    let root = read(text, SettingsSyntax::Json)?;
     let members = root.get(PERMISSIONS).and_then(Value::as_object).into_iter().flatten();
     let list = |(name, items): (&String, &Value)| Some((name.clone(), items.as_array()?.clone()));
     Ok(members.filter_map(list).collect())
@@ -479,12 +484,12 @@ mod tests {
     /// Applies edits, lets somebody edit the result, and takes the edits back.
     #[track_caller]
     fn check(
-        syntax: Syntax,
+        syntax: SettingsSyntax,
         before: &str,
         meddle: &dyn Fn(&str) -> String,
         expect: Result<&str, &str>,
     ) {
-        let section = if syntax == Syntax::Toml { "mcp_servers" } else { "mcpServers" };
+        let section = if syntax == SettingsSyntax::Toml { "mcp_servers" } else { "mcpServers" };
         let ours = Some(json!({"command": "gate"}));
         let mut edits = vec![EntryEdit { name: "countersign".to_owned(), from: None, to: ours }];
         for (name, server) in servers(before, syntax, section).unwrap() {
@@ -540,7 +545,7 @@ mod tests {
   "theme": "light", // nicer
 }
 "#;
-        check(Syntax::Json, JSON, &edited, Ok(expect));
+        check(SettingsSyntax::Json, JSON, &edited, Ok(expect));
         let toml = "# mine\nmodel = 'x'\n\n# the time\n[mcp_servers.time]\ncommand = \"uvx\" # uv\n\n\
                     [mcp_servers.time.env]\nTZ = \"UTC\"\n";
         let edited = |text: &str| {
@@ -550,7 +555,7 @@ mod tests {
         let expect = "# mine\nmodel = 'y' # larger\n\n[mcp_servers.git]\ncommand = \"git\"\n\n[tui]\n\
                       big = true\n\n# the time\n[mcp_servers.time]\ncommand = \"uvx\" # uv\n\n\
                       [mcp_servers.time.env]\nTZ = \"UTC\"\n";
-        check(Syntax::Toml, toml, &edited, Ok(expect));
+        check(SettingsSyntax::Toml, toml, &edited, Ok(expect));
     }
 
     #[test]
@@ -563,14 +568,14 @@ mod tests {
             ),
             ("\"gate\"", "\"other\"", Err("its entry 'countersign' was changed since")),
         ] {
-            check(Syntax::Json, JSON, &|text| text.replace(from, to), expect);
+            check(SettingsSyntax::Json, JSON, &|text| text.replace(from, to), expect);
         }
         let broken = |_: &str| "{ \"mcpServers\": [".to_owned();
-        let after = apply(JSON, Syntax::Json, "mcpServers", &[]).unwrap();
+        let after = apply(JSON, SettingsSyntax::Json, "mcpServers", &[]).unwrap();
         let reversal = Reversal {
             before: JSON,
             after: &after,
-            syntax: Syntax::Json,
+            syntax: SettingsSyntax::Json,
             section: "mcpServers",
             loose: None,
         };
@@ -581,15 +586,20 @@ mod tests {
     #[test]
     fn a_section_that_was_made_is_removed_again() {
         let edited = |text: &str| text.replace("\"a\": 1", "\"a\": 2");
-        check(Syntax::Json, "{\n  \"a\": 1\n}\n", &edited, Ok("{\n  \"a\": 2\n}\n"));
-        check(Syntax::Toml, "a = 1\n", &|text| text.replace("a = 1", "a = 2"), Ok("a = 2\n"));
+        check(SettingsSyntax::Json, "{\n  \"a\": 1\n}\n", &edited, Ok("{\n  \"a\": 2\n}\n"));
+        check(
+            SettingsSyntax::Toml,
+            "a = 1\n",
+            &|text| text.replace("a = 1", "a = 2"),
+            Ok("a = 2\n"),
+        );
     }
 
     #[test]
     fn a_change_meanwhile_is_not_overwritten() {
         let from = Some(json!({"command": "uvx"}));
         let edits = [EntryEdit { name: "time".to_owned(), from, to: None }];
-        let fault = apply(JSON, Syntax::Json, "mcpServers", &edits).unwrap_err();
+        let fault = apply(JSON, SettingsSyntax::Json, "mcpServers", &edits).unwrap_err();
         assert_eq!(fault, EditFault("its entry 'time' was changed just now".to_owned()));
     }
 
@@ -598,7 +608,7 @@ mod tests {
         let before = r#"{"permissions": {"allow": ["mine", "both"]}}"#;
         let after = r#"{"permissions": {"allow": ["mine", "both", "ours"], "ask": ["x"]}}"#;
         let now = r#"{"permissions": {"allow": ["mine", "both", "ours", "later"], "ask": ["x"]}}"#;
-        let syntax = Syntax::Json;
+        let syntax = SettingsSyntax::Json;
         let reversal = Reversal { before, after, syntax, section: PERMISSIONS, loose: None };
         let text = reversal.apply(now).unwrap();
         let left: Value = serde_json::from_str(&text).unwrap();

@@ -7,7 +7,7 @@ use domain::config::{ConfigTemplate, VISIBLE_SECRET};
 use redact::REDACTED;
 use serde_json::{Map, Value, json};
 
-use crate::preview::{are_hidden, is_hidden};
+use crate::hidden::{are_hidden, is_hidden};
 use crate::reference::Reference;
 
 /// A server of another program, as our config has it.

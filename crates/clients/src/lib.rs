@@ -4,11 +4,15 @@
 
 mod client;
 pub mod edit;
+mod hidden;
 pub mod import;
 mod preview;
 mod reference;
 pub mod scalar;
 
-pub use client::{Client, ENTRY, Roots, Route, Scope, Syntax, claude_permissions, launcher};
+pub use client::{
+    ClientProgram, ClientRoute, ENTRY, Roots, SettingsScope, SettingsSyntax, claude_permissions,
+    launcher,
+};
 pub use preview::Preview;
 pub use reference::Reference;

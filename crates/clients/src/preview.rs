@@ -2,34 +2,22 @@
 //! hidden is not stored in the clear either.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use domain::config::is_secret;
 use domain::trust::{DifferenceLine, LineChange, line_difference};
-use redact::{REDACTED, Redactor};
-use serde_json::{Value, json};
+use redact::REDACTED;
+use serde_json::Value;
 
-use crate::client::Syntax;
-use crate::scalar::{self, Scalar};
+use crate::client::SettingsSyntax;
+use crate::hidden::{REDACTOR, is_reference, with_stand_ins, without_references};
+use crate::scalar::{self, TextScalar};
 use crate::{edit, import};
-
-static REDACTOR: LazyLock<Redactor> = LazyLock::new(Redactor::builtin);
-
-/// Words that may precede a reference to a token.
-const SCHEMES: &[&str] = &["Bearer ", "bearer ", "Basic ", "basic ", "Token ", "token "];
-
-/// The kinds of references that programs write before the name.
-const KINDS: &[&str] = &["env", "secret", "input", "keyring"];
 
 /// The start of a hidden value while texts are compared; its number follows.
 const NUMBERED: &str = "[redacted#";
 
-/// The first of the placeholder characters for references while a text is searched for secrets.
-const STAND_IN: u32 = 0xE000;
-
 /// Shows texts of one file, and hides the values that an import would not store in the clear.
 pub struct Preview {
-    syntax: Syntax,
+    syntax: SettingsSyntax,
     /// The texts shown instead of such values, by the value as the file has it.
     shown: BTreeMap<String, String>,
     /// The secrets in such values that are too long to be a word elsewhere.
@@ -38,7 +26,7 @@ pub struct Preview {
 
 impl Preview {
     /// Finds the secrets among the servers in some texts of a file.
-    pub fn new(texts: &[&str], syntax: Syntax, section: &str) -> Preview {
+    pub fn new(texts: &[&str], syntax: SettingsSyntax, section: &str) -> Preview {
         let mut preview = Preview { syntax, shown: BTreeMap::new(), secrets: Vec::new() };
         let servers = texts.iter().map(|text| edit::servers(text, syntax, section));
         for (name, entry) in servers.flat_map(Result::unwrap_or_default) {
@@ -69,7 +57,7 @@ impl Preview {
     fn text(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut at = 0;
-        for Scalar { place, value } in scalar::all(text, self.syntax) {
+        for TextScalar { place, value } in scalar::all(text, self.syntax) {
             let number = self.shown.range(..value.clone()).count();
             if let Some(hidden) = self.shown.get(&value) {
                 let numbered = hidden.replace(REDACTED, &format!("{NUMBERED}{number}]"));
@@ -99,28 +87,6 @@ fn without_numbers(line: &str) -> String {
         rest = rest.strip_prefix(']').unwrap_or(rest);
     }
     shown + rest
-}
-
-/// Reports whether a value is shown only in part, under the name of its variable, header or flag.
-pub(crate) fn is_hidden(name: &str, value: &str) -> bool {
-    if is_reference(value) {
-        return false;
-    }
-    let plain = without_references(value);
-    let written = json!({ name: plain }).to_string();
-    is_secret(name, &plain) || REDACTOR.text(&written) != written
-}
-
-/// Reports for each argument whether it is a secret because of those around it.
-pub(crate) fn are_hidden(command: &Value, args: &[Value]) -> Vec<bool> {
-    let plain: Vec<Value> = args
-        .iter()
-        .map(|arg| Value::from(arg.as_str().map(without_references).unwrap_or_default()))
-        .collect();
-    let mut shown = json!({"command": command, "args": plain});
-    REDACTOR.value(&mut shown);
-    let shown = shown["args"].as_array().cloned().unwrap_or_default();
-    plain.iter().zip(&shown).map(|(plain, shown)| plain != shown).collect()
 }
 
 /// Hides the secrets in a line of a file.
@@ -165,76 +131,10 @@ fn redacted(text: &str) -> String {
     references.iter().fold(shown, back)
 }
 
-/// Returns the text with a character in place of each reference, and both.
-fn with_stand_ins(text: &str) -> (String, Vec<(char, &str)>) {
-    let mut plain = String::with_capacity(text.len());
-    let mut references = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        let length = rest[at..].find('}').map_or(rest.len() - at, |length| length + 1);
-        let reference = &rest[at..at + length];
-        plain.push_str(&rest[..at]);
-        match stand_in(references.len()).filter(|_| is_reference(reference)) {
-            Some(stand_in) => {
-                plain.push(stand_in);
-                references.push((stand_in, reference));
-            }
-            None => plain.push_str(reference),
-        }
-        rest = &rest[at + length..];
-    }
-    (plain + rest, references)
-}
-
-fn stand_in(number: usize) -> Option<char> {
-    char::from_u32(STAND_IN + u32::try_from(number).ok()?)
-}
-
-fn without_references(text: &str) -> String {
-    let (mut plain, references) = with_stand_ins(text);
-    plain.retain(|c| !references.iter().any(|(stand_in, _)| *stand_in == c));
-    plain
-}
-
-/// Returns the value in `--name=value` or `Name: value`, or else the whole.
-fn assigned(text: &str) -> &str {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    match text.split_once('=').or_else(|| text.split_once(": ")) {
-        Some((name, value)) if name.chars().all(is_fit) => value,
-        Some(_) | None => text,
-    }
-}
-
-/// Reports whether a text is nothing but references to values that are elsewhere, under a name or
-/// after a scheme if it has one.
-fn is_reference(text: &str) -> bool {
-    let mut rest = assigned(text);
-    let scheme = SCHEMES.iter().find(|scheme| rest.starts_with(**scheme));
-    rest = &rest[scheme.map_or(0, |scheme| scheme.len())..];
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let opened = rest.strip_prefix("${").or_else(|| rest.strip_prefix('{'));
-        let Some((inner, after)) = opened.and_then(|opened| opened.split_once('}')) else {
-            return false;
-        };
-        let name = match inner.split_once(':') {
-            Some((kind, name)) if KINDS.contains(&kind) => name,
-            None if rest.starts_with('$') => inner,
-            Some(_) | None => return false,
-        };
-        let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if name.is_empty() || !name.chars().all(is_fit) {
-            return false;
-        }
-        rest = after;
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -263,37 +163,55 @@ mod tests {
         }
     }
 
-    fn lines(syntax: Syntax, text: &str) -> String {
+    fn lines(syntax: SettingsSyntax, text: &str) -> String {
         Preview::new(&[text], syntax, "s").lines(String::new(), "", text).join("\n")
     }
 
     #[test]
     fn a_value_is_hidden_however_it_is_spelled() {
         for (syntax, text, expected) in [
-            (Syntax::Json, r#"{"PASSWORD": "a\"b and more"}"#, r#"{"PASSWORD": "[redacted]"}"#),
             (
-                Syntax::Json,
+                SettingsSyntax::Json,
+                r#"{"PASSWORD": "a\"b and more"}"#,
+                r#"{"PASSWORD": "[redacted]"}"#,
+            ),
+            (
+                SettingsSyntax::Json,
                 r#"{"PASSWORD": "hun\u0074er2", "B": "pwd"}"#,
                 r#"{"PASSWORD": "[redacted]", "B": "pwd"}"#,
             ),
-            (Syntax::Json, r#"{"PASSWORD": "hunter\u200b2"}"#, r#"{"PASSWORD": "[redacted]"}"#),
-            (Syntax::Json, "{\"PASSWORD\": \"hunter\u{200b}2\"}", r#"{"PASSWORD": "[redacted]"}"#),
             (
-                Syntax::Json,
+                SettingsSyntax::Json,
+                r#"{"PASSWORD": "hunter\u200b2"}"#,
+                r#"{"PASSWORD": "[redacted]"}"#,
+            ),
+            (
+                SettingsSyntax::Json,
+                "{\"PASSWORD\": \"hunter\u{200b}2\"}",
+                r#"{"PASSWORD": "[redacted]"}"#,
+            ),
+            (
+                SettingsSyntax::Json,
                 r#"{"PASSWORD": 12345678, "SIZE": 8}"#,
                 r#"{"PASSWORD": "[redacted]", "SIZE": 8}"#,
             ),
-            (Syntax::Toml, r"{ PASSWORD = 'hunter\2' }", r#"{ PASSWORD = "[redacted]" }"#),
-            (Syntax::Toml, r#"{ PASSWORD = "hunter\\2" }"#, r#"{ PASSWORD = "[redacted]" }"#),
+            (SettingsSyntax::Toml, r"{ PASSWORD = 'hunter\2' }", r#"{ PASSWORD = "[redacted]" }"#),
             (
-                Syntax::Toml,
+                SettingsSyntax::Toml,
+                r#"{ PASSWORD = "hunter\\2" }"#,
+                r#"{ PASSWORD = "[redacted]" }"#,
+            ),
+            (
+                SettingsSyntax::Toml,
                 "{ PASSWORD = \"\"\"hunter\n2\"\"\" }",
                 r#"{ PASSWORD = "[redacted]" }"#,
             ),
         ] {
             let entry = |env: &str| match syntax {
-                Syntax::Json => format!(r#"{{"s": {{"x": {{"command": "x", "env": {env}}}}}}}"#),
-                Syntax::Toml => format!("[s.x]\ncommand = \"x\" # it's\nenv = {env}"),
+                SettingsSyntax::Json => {
+                    format!(r#"{{"s": {{"x": {{"command": "x", "env": {env}}}}}}}"#)
+                }
+                SettingsSyntax::Toml => format!("[s.x]\ncommand = \"x\" # it's\nenv = {env}"),
             };
             let shown = lines(syntax, &entry(text));
             assert!(shown.ends_with(entry(expected).lines().last().unwrap()), "{shown}");
@@ -306,7 +224,7 @@ mod tests {
             format!(r#"{{"s": {{"x": {{"command": "x", "env": {{"PASSWORD": "{secret}"}}}}}}}}"#)
         };
         let (before, after) = (text("hunter2"), text("hunter3"));
-        let preview = Preview::new(&[&before, &after], Syntax::Json, "s");
+        let preview = Preview::new(&[&before, &after], SettingsSyntax::Json, "s");
         let shown = preview.lines(String::new(), &before, &after);
         assert_eq!((&shown[1][..1], &shown[2][..1]), ("-", "+"), "{shown:?}");
         assert_eq!(shown[1][1..], shown[2][1..]);
@@ -331,7 +249,7 @@ mod tests {
                 let theirs = format!("{:#}", json!({"s": {"x": entry}}));
                 let is_clear = ours.contains(core.as_str());
                 for (whose, text) in [("ours", &ours), ("theirs", &theirs)] {
-                    let shown = lines(Syntax::Json, text);
+                    let shown = lines(SettingsSyntax::Json, text);
                     assert_eq!(
                         shown.contains(core.as_str()),
                         is_clear,

@@ -3,19 +3,19 @@
 
 use std::ops::Range;
 
-use crate::client::Syntax;
+use crate::client::SettingsSyntax;
 use crate::edit;
 
 /// A text, number or word, with its place in the file.
 #[derive(Debug, PartialEq)]
-pub struct Scalar {
+pub struct TextScalar {
     pub place: Range<usize>,
     /// The value as a reader of the file gets it.
     pub value: String,
 }
 
 /// Returns the values of a file in their order.
-pub fn all(text: &str, syntax: Syntax) -> Vec<Scalar> {
+pub fn all(text: &str, syntax: SettingsSyntax) -> Vec<TextScalar> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -34,31 +34,32 @@ pub fn all(text: &str, syntax: Syntax) -> Vec<Scalar> {
         at = place.end;
         let is_value = remark(rest, syntax).is_none() && !is_name(&text[at..], syntax);
         if let Some(value) = edit::scalar(&text[place.clone()], syntax).filter(|_| is_value) {
-            found.push(Scalar { place, value });
+            found.push(TextScalar { place, value });
         }
     }
     found
 }
 
 /// Returns the length of a remark at the start of the text, if there is one.
-fn remark(text: &str, syntax: Syntax) -> Option<usize> {
+fn remark(text: &str, syntax: SettingsSyntax) -> Option<usize> {
     let line = || text.find('\n').unwrap_or(text.len());
     match syntax {
-        Syntax::Json if text.starts_with("//") => Some(line()),
-        Syntax::Json if text.starts_with("/*") => {
+        SettingsSyntax::Json if text.starts_with("//") => Some(line()),
+        SettingsSyntax::Json if text.starts_with("/*") => {
             Some(text.find("*/").map_or(text.len(), |end| end + 2))
         }
-        Syntax::Toml if text.starts_with('#') => Some(line()),
-        Syntax::Json | Syntax::Toml => None,
+        SettingsSyntax::Toml if text.starts_with('#') => Some(line()),
+        SettingsSyntax::Json | SettingsSyntax::Toml => None,
     }
 }
 
 /// Returns the length of the quoted text that the text starts with.
-fn quoted(text: &str, syntax: Syntax) -> usize {
+fn quoted(text: &str, syntax: SettingsSyntax) -> usize {
     let quote = &text[..1];
     let long = quote.repeat(3);
-    let mark = if syntax == Syntax::Toml && text.starts_with(&long) { &*long } else { quote };
-    let has_escapes = syntax == Syntax::Json || quote == "\"";
+    let mark =
+        if syntax == SettingsSyntax::Toml && text.starts_with(&long) { &*long } else { quote };
+    let has_escapes = syntax == SettingsSyntax::Json || quote == "\"";
     let mut at = mark.len();
     while let Some(character) = text[at..].chars().next() {
         if text[at..].starts_with(mark) {
@@ -79,10 +80,10 @@ fn is_of_word(character: char) -> bool {
 }
 
 /// Reports whether what stands before this is the name of a member.
-fn is_name(after: &str, syntax: Syntax) -> bool {
+fn is_name(after: &str, syntax: SettingsSyntax) -> bool {
     let after = after.trim_start();
     match syntax {
-        Syntax::Json => after.starts_with(':'),
-        Syntax::Toml => after.starts_with(['=', '.']),
+        SettingsSyntax::Json => after.starts_with(':'),
+        SettingsSyntax::Toml => after.starts_with(['=', '.']),
     }
 }

@@ -20,7 +20,7 @@ use crate::off_limits;
 use crate::plugins::Plugins;
 use crate::site::Site;
 use crate::workspace::{self, Keeper};
-use telemetry::Telemetry;
+use telemetry::SpanExport;
 
 /// The name of the default token.
 pub(crate) const AGENT_TOKEN: &str = "agent-token";
@@ -29,7 +29,7 @@ pub(crate) struct App {
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
     /// Must be ended after the gate has been drained.
-    pub(crate) telemetry: Telemetry,
+    pub(crate) telemetry: SpanExport,
 }
 
 /// The servers that a configuration asks for.
@@ -84,7 +84,7 @@ pub(crate) fn build(site: &Site, reach: Reach, purpose: Purpose) -> Result<App, 
     let (home, config) = (site.home()?, &site.source()?.config);
     let store = site.store()?;
     store.vault().choose_key(config.secrets.key.clone());
-    let telemetry = Telemetry::start(&config.telemetry, logging::redactor);
+    let telemetry = SpanExport::start(&config.telemetry, logging::redactor);
     let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());
     logging::redact_with(gateway.settings().redactor.clone());

@@ -24,7 +24,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, LedgerFile, Rows, Span, Watch, WatchFormat};
-pub(crate) use connect::{Client, Connect, Reference, Scope};
+pub(crate) use connect::{ClientProgram, Connect, Reference, SettingsScope};
 pub(crate) use contention::{Contention, ContentionSearch, ContentionVerb};
 pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;

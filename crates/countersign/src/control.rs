@@ -32,7 +32,7 @@ use crate::home::{Home, Secret};
 use crate::output::progress::while_waiting;
 use crate::output::{note, plain_lines};
 use crate::site::Site;
-use telemetry::Telemetry;
+use telemetry::SpanExport;
 
 /// The path at which a connection on `control.sock` becomes a stream of MCP lines.
 pub(crate) const LINES_PATH: &str = "/mcp/lines";
@@ -49,7 +49,7 @@ enum Door {
     Process {
         router: Router,
         gateway: Gateway,
-        telemetry: Telemetry,
+        telemetry: SpanExport,
     },
     /// A ledger that is only read, in this process.
     Ledger(Router),

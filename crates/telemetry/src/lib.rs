@@ -34,26 +34,26 @@ const FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// Returns the redactor of the moment: a reload of the config brings another one.
 pub type CurrentRedactor = fn() -> Arc<Redactor>;
 
-/// Delivers spans while it is kept; [`Telemetry::end`] delivers the last ones.
-pub struct Telemetry {
+/// Delivers spans while it is kept; [`SpanExport::end`] delivers the last ones.
+pub struct SpanExport {
     /// Absent if no spans are wanted, or none can be exported.
     provider: Option<SdkTracerProvider>,
     redactor: CurrentRedactor,
 }
 
-impl Telemetry {
+impl SpanExport {
     /// Starts telemetry. Must be called within the runtime that delivers the spans. A fault is
     /// logged, and the gate runs without spans.
-    pub fn start(wanted: &Wanted, redactor: CurrentRedactor) -> Telemetry {
+    pub fn start(wanted: &Wanted, redactor: CurrentRedactor) -> SpanExport {
         let variable = |name: &str| std::env::var(name).ok();
         let started = match Destination::find(wanted, variable) {
-            Ok(None) => return Telemetry { provider: None, redactor },
+            Ok(None) => return SpanExport { provider: None, redactor },
             Ok(Some(destination)) => provider(&destination, variable),
             Err(reason) => Err(reason),
         };
         let provider =
             started.inspect_err(|reason| tracing::warn!("spans are not exported: {reason}")).ok();
-        Telemetry { provider, redactor }
+        SpanExport { provider, redactor }
     }
 
     /// Returns the tracer, if spans are wanted.

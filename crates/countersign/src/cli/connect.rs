@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-pub(crate) use clients::{Client, Reference, Scope};
+pub(crate) use clients::{ClientProgram, Reference, SettingsScope};
 
 use super::Format;
 
@@ -11,7 +11,7 @@ use super::Format;
 pub(crate) struct Connect {
     /// Client to connect [default: every client that is found]
     #[arg(value_enum)]
-    pub(crate) client: Option<Client>,
+    pub(crate) client: Option<ClientProgram>,
 
     /// Write without asking
     #[arg(short, long)]
@@ -30,8 +30,8 @@ pub(crate) struct Connect {
     pub(crate) http: bool,
 
     /// Settings to write: your own, or those of the current folder
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    pub(crate) scope: Scope,
+    #[arg(long, value_enum, default_value_t = SettingsScope::User)]
+    pub(crate) scope: SettingsScope,
 
     /// Let Claude Code call what only reads without asking, and ask for the rest
     #[arg(long)]

@@ -16,21 +16,21 @@ use self::change::{FileChange, Journal, JournalLock, KeptSecrets};
 use self::gate_config::{GateConfig, Origin};
 use self::settings_file::Access;
 pub(super) use self::settings_file::move_to_free;
-use crate::cli::{Client, Connect, Format, Scope};
+use crate::cli::{ClientProgram, Connect, Format, SettingsScope};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::site::Site;
 use crate::{folders, output};
 use clients::edit::PERMISSIONS;
-use clients::{ENTRY, Roots, Route, Syntax};
+use clients::{ClientRoute, ENTRY, Roots, SettingsSyntax};
 
 /// Placeholder for a token that is issued once the change is agreed to.
 const NEW_TOKEN: &str = "a-new-token";
 
 /// The changes for one client, which are made and taken back together.
 struct ClientPlan {
-    client: Client,
-    route: Route,
+    client: ClientProgram,
+    route: ClientRoute,
     /// The client's file.
     settings: FileChange,
     permissions: Option<FileChange>,
@@ -139,14 +139,16 @@ fn imported(config: &GateConfig) -> ConnectedClient {
 }
 
 /// Returns the named client, or every one that is found.
-fn chosen(named: Option<Client>, roots: &Roots) -> Result<Vec<Client>, Failure> {
+fn chosen(named: Option<ClientProgram>, roots: &Roots) -> Result<Vec<ClientProgram>, Failure> {
     use clap::ValueEnum;
     if let Some(client) = named {
         return Ok(vec![client]);
     }
-    let is_found =
-        |client: &Client| client.is_found(roots, |program| folders::program(program).is_some());
-    let found: Vec<Client> = Client::value_variants().iter().copied().filter(is_found).collect();
+    let is_found = |client: &ClientProgram| {
+        client.is_found(roots, |program| folders::program(program).is_some())
+    };
+    let found: Vec<ClientProgram> =
+        ClientProgram::value_variants().iter().copied().filter(is_found).collect();
     if found.is_empty() {
         return Err(Failure::input(
             "NOT_FOUND: no client that can be connected was found here; name one, such as \
@@ -166,13 +168,13 @@ fn roots() -> Result<Roots, Failure> {
 }
 
 /// Returns how a client reaches the gate of this home.
-fn route(order: &Order<'_>, client: Client) -> Result<Route, Failure> {
+fn route(order: &Order<'_>, client: ClientProgram) -> Result<ClientRoute, Failure> {
     let place = order.site.place();
     if order.args.http {
         let listen = order.site.source()?.config.listen;
         let token = match order.args.scope {
-            Scope::User => NEW_TOKEN.to_owned(),
-            Scope::Project => client.variable(token::VARIABLE).ok_or_else(|| {
+            SettingsScope::User => NEW_TOKEN.to_owned(),
+            SettingsScope::Project => client.variable(token::VARIABLE).ok_or_else(|| {
                 Failure::input(format!(
                     "{} reads no environment variable there, so the token would be in a file of the \
                      folder: leave out --http or --scope",
@@ -180,7 +182,7 @@ fn route(order: &Order<'_>, client: Client) -> Result<Route, Failure> {
                 ))
             })?,
         };
-        return Ok(Route::Http { url: format!("http://{listen}/mcp"), token });
+        return Ok(ClientRoute::Http { url: format!("http://{listen}/mcp"), token });
     }
     let program = std::env::current_exe()
         .map_err(|error| Failure::system(format!("cannot find this program's file: {error}")))?;
@@ -192,10 +194,14 @@ fn route(order: &Order<'_>, client: Client) -> Result<Route, Failure> {
             args.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
         }
     }
-    Ok(Route::Command { program, args })
+    Ok(ClientRoute::Command { program, args })
 }
 
-async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<ClientPlan, Failure> {
+async fn plan(
+    order: &Order<'_>,
+    journal: &Journal,
+    client: ClientProgram,
+) -> Result<ClientPlan, Failure> {
     let Order { home, args, roots, .. } = order;
     let file = client.file(args.scope, roots).ok_or_else(|| {
         Failure::input(format!(
@@ -206,7 +212,7 @@ async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<Cl
     let mut route = route(order, client)?;
     let within = within(args.scope, roots);
     let mut settings = FileChange::of(file, within, client.syntax(), client.container())?;
-    if let Route::Http { token, .. } = &mut route
+    if let ClientRoute::Http { token, .. } = &mut route
         && token == NEW_TOKEN
     {
         settings.access = Access::Private;
@@ -219,7 +225,7 @@ async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<Cl
     })?;
     settings.set(ENTRY, Some(entry))?;
     let (mut wanted, mut offer) = (None, None);
-    if client == Client::Claude {
+    if client == ClientProgram::Claude {
         if args.permissions {
             wanted = Some(permissions(args.scope, roots)?);
         } else if !args.yes && !args.dry_run {
@@ -231,7 +237,7 @@ async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<Cl
     if args.import && args.from.is_none() {
         let mut gate = GateConfig::read(home)?;
         let name = client.name();
-        let is_untrusted = args.scope == Scope::Project;
+        let is_untrusted = args.scope == SettingsScope::Project;
         let origin = Origin { name: &name, is_untrusted, allowed: &args.allow_reference };
         gate.import(&mut settings, origin, args.replace)?;
         config = Some(gate);
@@ -240,20 +246,20 @@ async fn plan(order: &Order<'_>, journal: &Journal, client: Client) -> Result<Cl
 }
 
 /// Returns the folder whose files links must not lead out of: somebody else may have made it.
-fn within(scope: Scope, roots: &Roots) -> Option<&Path> {
+fn within(scope: SettingsScope, roots: &Roots) -> Option<&Path> {
     match scope {
-        Scope::User => None,
-        Scope::Project => Some(&roots.folder),
+        SettingsScope::User => None,
+        SettingsScope::Project => Some(&roots.folder),
     }
 }
 
 /// Returns the change that lets Claude Code call what only reads without asking.
-fn permissions(scope: Scope, roots: &Roots) -> Result<FileChange, Failure> {
+fn permissions(scope: SettingsScope, roots: &Roots) -> Result<FileChange, Failure> {
     let file = match scope {
-        Scope::User => roots.home.join(".claude/settings.json"),
-        Scope::Project => roots.folder.join(".claude/settings.json"),
+        SettingsScope::User => roots.home.join(".claude/settings.json"),
+        SettingsScope::Project => roots.folder.join(".claude/settings.json"),
     };
-    let mut change = FileChange::of(file, within(scope, roots), Syntax::Json, PERMISSIONS)?;
+    let mut change = FileChange::of(file, within(scope, roots), SettingsSyntax::Json, PERMISSIONS)?;
     change.extend(clients::claude_permissions())?;
     Ok(change)
 }
@@ -313,7 +319,8 @@ async fn settle(
 
 /// Notes how the client gets the token that its file only names.
 fn note_variable(order: &Order<'_>, plan: &ClientPlan) {
-    if matches!(plan.route, Route::Http { .. }) && order.args.scope == Scope::Project {
+    if matches!(plan.route, ClientRoute::Http { .. }) && order.args.scope == SettingsScope::Project
+    {
         let (title, name, variable) = (plan.client.title(), plan.client.name(), token::VARIABLE);
         output::note(&format!(
             "{title} reads its token from {variable}; before you start it: export \
@@ -331,7 +338,7 @@ async fn make(
 ) -> Result<u64, Failure> {
     let unit = journal.next_unit();
     let mut kept = KeptSecrets::default();
-    if let Route::Http { token, .. } = &mut plan.route
+    if let ClientRoute::Http { token, .. } = &mut plan.route
         && token == NEW_TOKEN
     {
         let issued = token::issue(order.site, plan.client).await?;
@@ -425,7 +432,7 @@ fn show<'a>(
     }
 }
 
-fn skipped(client: Client, reason: &str) -> ConnectedClient {
+fn skipped(client: ClientProgram, reason: &str) -> ConnectedClient {
     let reason = Some(reason.to_owned());
     ConnectedClient { reason, ..ConnectedClient::new(client.name(), "skipped") }
 }

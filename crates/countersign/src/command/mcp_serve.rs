@@ -22,7 +22,7 @@ use crate::plugins::Plugins;
 use crate::site::Site;
 use crate::step::{StepFile, Steps};
 use crate::stop_signal::StopSignal;
-use telemetry::Telemetry;
+use telemetry::SpanExport;
 
 /// The size limit of a step's file, which holds names and paths.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -71,7 +71,7 @@ async fn serve(site: &Site, step: StepFile) -> Result<(), Failure> {
     source.log_notes();
     let home = site.home()?;
     home.prepare()?;
-    let telemetry = Telemetry::start(&source.config.telemetry, logging::redactor);
+    let telemetry = SpanExport::start(&source.config.telemetry, logging::redactor);
     let plugins = Plugins::find(home.path(), &source.config);
     let steps = Steps::new(home, source.config.clone(), plugins, telemetry.tracer())?;
     let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());

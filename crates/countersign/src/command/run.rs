@@ -40,7 +40,7 @@ use crate::site::Site;
 use crate::step::Steps;
 use crate::stop_signal::StopSignal;
 use crate::{folders, output};
-use telemetry::Telemetry;
+use telemetry::SpanExport;
 
 pub(crate) use known::checked;
 pub(crate) use moment::{EndedStep, Moment, RunFinish, RunStart, SeenCall, StepStart};
@@ -247,7 +247,7 @@ async fn go(
     (machine, order, source): (Machine, Order, RunSource),
     mut stop: StopSignal,
 ) -> Result<RunResult, Failure> {
-    let telemetry = Telemetry::start(&config.telemetry, logging::redactor);
+    let telemetry = SpanExport::start(&config.telemetry, logging::redactor);
     let redactor = config.redact.redactor();
     home.hide_keys(redactor.known());
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);

@@ -26,7 +26,7 @@ use crate::logging;
 use crate::site::Site;
 use crate::source::{Folder, Source};
 use crate::stop_signal::StopSignal;
-use telemetry::Telemetry;
+use telemetry::SpanExport;
 
 /// The base of a shell's exit code for a command that a signal ended; the signal's number is added.
 const SIGNALLED: i32 = 128;
@@ -44,7 +44,7 @@ pub(crate) async fn run(site: &Site, args: Wrap) -> Result<(), Failure> {
     home.prepare()?;
     let rules = rules(source, &args.name, is_own)?;
     let store = site.store()?;
-    let telemetry = Telemetry::start(&source.config.telemetry, logging::redactor);
+    let telemetry = SpanExport::start(&source.config.telemetry, logging::redactor);
     let gateway =
         Gateway::with_tracer(GateSettings::from(&source.config), store, telemetry.tracer());
     home.hide_keys(gateway.settings().redactor.known());

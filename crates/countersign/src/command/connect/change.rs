@@ -15,7 +15,7 @@ use super::settings_file::{Access, SettingsFile, failed, text_of};
 use crate::exit::Failure;
 use crate::output;
 use clients::edit::{self, EditFault, EntryEdit, Reversal};
-use clients::{Preview, Syntax};
+use clients::{Preview, SettingsSyntax};
 
 /// Changes remembered for `--undo`; the oldest units beyond that are forgotten.
 const CHANGES_MAX: usize = 200;
@@ -33,7 +33,7 @@ pub(super) enum Edits {
 pub(super) struct FileChange {
     pub(super) file: PathBuf,
     target: SettingsFile,
-    pub(super) syntax: Syntax,
+    pub(super) syntax: SettingsSyntax,
     /// The member of the file that holds what changes.
     pub(super) section: &'static str,
     pub(super) edits: Edits,
@@ -49,7 +49,7 @@ impl FileChange {
     pub(super) fn of(
         file: PathBuf,
         within: Option<&Path>,
-        syntax: Syntax,
+        syntax: SettingsSyntax,
         section: &'static str,
     ) -> Result<FileChange, Failure> {
         let target = SettingsFile::at(&file, within)?;
@@ -130,7 +130,7 @@ pub(super) struct MadeChange {
     pub(super) file: PathBuf,
     /// The file with its links resolved.
     pub(super) target: PathBuf,
-    pub(super) syntax: Syntax,
+    pub(super) syntax: SettingsSyntax,
     pub(super) section: String,
     /// The copy of the file as it was; absent if there was none.
     pub(super) before: Option<PathBuf>,
@@ -401,7 +401,7 @@ mod tests {
                 client: "x".to_owned(),
                 file: folder.join("x"),
                 target: folder.join("x"),
-                syntax: Syntax::Json,
+                syntax: SettingsSyntax::Json,
                 section: "s".to_owned(),
                 before: None,
                 after,

@@ -14,7 +14,7 @@ use crate::home::Home;
 use crate::output;
 use clients::edit;
 use clients::import::{self, ImportedServer};
-use clients::{ENTRY, Syntax};
+use clients::{ENTRY, SettingsSyntax};
 
 /// The member of our config that holds the servers.
 const CONTAINER: &str = "mcpServers";
@@ -60,7 +60,7 @@ impl GateConfig {
     pub(super) fn read(home: &Home) -> Result<GateConfig, Failure> {
         let file = home.config_files().first().cloned();
         let file = file.ok_or_else(|| Failure::system("no home directory: set HOME"))?;
-        let change = FileChange::of(file, None, Syntax::Json, CONTAINER)?;
+        let change = FileChange::of(file, None, SettingsSyntax::Json, CONTAINER)?;
         let vault = Vault::of_home(home.path());
         // A config with faults is refused later.
         if let Ok(read) = domain::config::parse(change.before.as_deref().unwrap_or("{}")) {
@@ -223,7 +223,7 @@ fn servers(file: &Path) -> Result<Map<String, Value>, Failure> {
     let text = text_of(file)?
         .ok_or_else(|| Failure::input(format!("NOT_FOUND: there is no '{}'", file.display())))?;
     let is_toml = file.extension().is_some_and(|extension| extension == "toml");
-    let syntax = if is_toml { Syntax::Toml } else { Syntax::Json };
+    let syntax = if is_toml { SettingsSyntax::Toml } else { SettingsSyntax::Json };
     let fault = |fault| unreadable(file, &fault);
     let root = edit::read(&text, syntax).map_err(fault)?;
     let mut found = Map::new();

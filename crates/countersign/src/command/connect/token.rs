@@ -6,7 +6,7 @@ use gateway::plan::Reach;
 use serde_json::Value;
 
 use super::change::{FileChange, Journal, MadeChange};
-use crate::cli::Client;
+use crate::cli::ClientProgram;
 use crate::control::{Control, encode};
 use crate::exit::Failure;
 use crate::output;
@@ -32,7 +32,7 @@ pub(super) struct IssuedToken {
 }
 
 /// Issues a token named after the client, which may use everything that an agent may.
-pub(super) async fn issue(site: &Site, client: Client) -> Result<IssuedToken, Failure> {
+pub(super) async fn issue(site: &Site, client: ClientProgram) -> Result<IssuedToken, Failure> {
     let make = async |control: &Control| {
         let is_taken = |token: &TokenEntry| token.state != REVOKED;
         let taken = list(control).await?.into_iter().filter(is_taken);

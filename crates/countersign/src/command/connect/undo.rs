@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::change::{ChangedTexts, Journal, MadeChange};
 use super::settings_file::{Access, SettingsFile};
 use super::{ConnectedClient, gate_config, token};
-use crate::cli::{Client, Connect};
+use crate::cli::{ClientProgram, Connect};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output;
@@ -32,7 +32,7 @@ pub(super) async fn run(
     args: &Connect,
 ) -> Result<Vec<ConnectedClient>, Failure> {
     let mut journal = Journal::open(home.path())?;
-    let wanted = args.client.map(Client::name);
+    let wanted = args.client.map(ClientProgram::name);
     let mut done: BTreeMap<String, ConnectedClient> = BTreeMap::new();
     let mut refused: Vec<PathBuf> = Vec::new();
     let mut units: Vec<u64> = journal.changes().iter().map(|change| change.unit).collect();
@@ -193,6 +193,6 @@ pub(super) async fn revoke(site: &Site, name: &str) {
 /// itself rewrites all the time.
 fn loose(change: &MadeChange) -> Option<&'static str> {
     use clap::ValueEnum;
-    let client = Client::from_str(&change.client, false).ok()?;
+    let client = ClientProgram::from_str(&change.client, false).ok()?;
     client.rewrites_its_file().then_some(ENTRY)
 }
