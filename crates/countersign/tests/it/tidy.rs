@@ -427,7 +427,8 @@ fn shared_names(files: &[Source]) -> BTreeSet<String> {
                 continue;
             };
             let name = name.split(|character: char| !is_word(character)).next().unwrap_or_default();
-            if !seen.insert(name.to_owned()) {
+            // A macro has a variable where a type has its name.
+            if !name.is_empty() && !seen.insert(name.to_owned()) {
                 shared.insert(name.to_owned());
             }
         }
