@@ -109,7 +109,7 @@ async fn probe(gate: &Gate, path: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn smoke_calls_are_counted_by_outcome() {
+async fn calls_are_counted_by_outcome() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -267,7 +267,7 @@ async fn a_gate_that_drains_lives_and_is_not_ready() {
 }
 
 #[tokio::test]
-async fn health_and_metrics_reject_unknown_hosts_and_origins() {
+async fn smoke_health_and_metrics_reject_unknown_hosts_and_origins() {
     let gate = gate().await;
     for path in ["/healthz", "/readyz", "/metrics"] {
         for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {

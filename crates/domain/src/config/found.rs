@@ -1,6 +1,6 @@
 //! Applies an untrusted `./countersign.json` found in the folder to the user's own configuration.
 //! It can only narrow: opening an unknown folder must not run its code or apply its rules. All of its
-//! faults are reported; a key takes effect only as far as its declaration allows.
+//! faults are reported; a key takes effect only where its declaration allows it.
 
 use super::declare::Section;
 use super::keys::{Found, Table};

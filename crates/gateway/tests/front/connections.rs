@@ -130,7 +130,7 @@ async fn a_clients_own_connection_ends_with_the_client() {
     assert_eq!(connection(&first).await, 2, "it keeps its connection");
     first.peer.close("done");
     server.ended(2).await;
-    assert_eq!(connection(&second).await, 3, "the other client goes on");
+    assert_eq!(connection(&second).await, 3, "the other client keeps its connection");
     second.peer.close("done");
     server.ended(3).await;
     assert_eq!(connection(&gate.client("/mcp/s/s").await).await, 4);

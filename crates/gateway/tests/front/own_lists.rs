@@ -143,7 +143,7 @@ async fn locks_hold_for_a_clients_own_list_too() {
     let client = gate.able("/mcp/s/quarantined", "me").await;
     assert_eq!(names(&client).await, [""; 0]);
     assert_eq!(code(&client.call("sample", json!({})).await), "TOOL_BLOCKED");
-    assert_eq!(quarantined.opened(), 1, "nobody gets a connection of its own");
+    assert_eq!(quarantined.opened(), 1, "no client gets its own connection");
     // A later rule applies as well.
     let client = gate.able("/mcp/s/some", "me").await;
     assert_eq!(names(&client).await, ["pid", "rename"]);
