@@ -128,7 +128,7 @@ pub(crate) const OUTCOME_BYTES_MAX: usize = 256 * 1024;
 /// The number of texts of a run's agents that are shown: more than a person reads.
 pub(crate) const TEXTS_MAX: usize = 2_000;
 
-/// The size of the write-ahead log at which a separate thread copies it into the file.
+/// What is added to the write-ahead log until a separate thread copies it into the file.
 pub(crate) const LOG_COPY_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The interval of that thread: pages that are rewritten repeatedly are copied once.
