@@ -17,6 +17,7 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
 use super::dial::{Dial, DialFault};
@@ -37,9 +38,19 @@ struct IdleLinks {
     is_swept: bool,
 }
 
+impl IdleLinks {
+    fn take(&mut self, home: runtime::Id) -> Option<(Box<PooledLink>, Instant)> {
+        let last = self.links.iter().rposition(|(link, _)| link.home == home)?;
+        Some(self.links.remove(last))
+    }
+}
+
 type HttpRequest = Request<Full<Bytes>>;
 
 struct PooledLink {
+    /// The runtime that watches it. For a task of another one, each message would cost a change of
+    /// thread.
+    home: runtime::Id,
     sender: SendRequest<Full<Bytes>>,
     /// `None` once it has ended. Boxed, as `send` is, so that the code of a connection is compiled
     /// here and not again in every crate that sends.
@@ -66,7 +77,8 @@ impl Pool {
         mut message: HttpRequest,
         delivery: &Delivery,
     ) -> Result<PooledResponse, DialFault> {
-        while let Some(mut link) = self.take() {
+        let home = Handle::current().id();
+        while let Some(mut link) = self.take(home) {
             match link.exchange(message, delivery).await {
                 Ok(response) => return Ok(self.response(response, link)),
                 Err(mut failed) => match failed.take_message() {
@@ -76,14 +88,14 @@ impl Pool {
             }
         }
         let (sender, connection) = handshake(TokioIo::new(self.dial.open().await?)).await?;
-        let mut link = Box::new(PooledLink { sender, connection: Some(connection.boxed()) });
+        let mut link = Box::new(PooledLink { home, sender, connection: Some(connection.boxed()) });
         let response = link.exchange(message, delivery).await.map_err(TrySendError::into_error)?;
         Ok(self.response(response, link))
     }
 
-    fn take(&self) -> Option<Box<PooledLink>> {
+    fn take(&self, home: runtime::Id) -> Option<Box<PooledLink>> {
         loop {
-            let (mut link, since) = lock(&self.idle).links.pop()?;
+            let (mut link, since) = lock(&self.idle).take(home)?;
             if since.elapsed() < limits::HTTP_POOL_IDLE && link.is_ready() {
                 return Some(link);
             }
@@ -106,7 +118,7 @@ impl Pool {
         }
         idle.links.push((link, Instant::now()));
         if !idle.is_swept
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && let Ok(runtime) = Handle::try_current()
         {
             idle.is_swept = true;
             runtime.spawn(sweep(Arc::downgrade(self)).boxed());
@@ -232,5 +244,58 @@ impl Drop for PooledResponse {
         {
             self.pool.keep(link);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use tokio::runtime::{Builder, Runtime};
+    use url::Url;
+
+    use super::super::address::AddressRule;
+    use super::*;
+
+    /// Starts a server that names the connection on which a request came.
+    fn server() -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let mut stream = stream.unwrap();
+                thread::spawn(move || {
+                    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                    for _ in lines.map_while(Result::ok).filter(String::is_empty) {
+                        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}")
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        Url::parse(&url).unwrap()
+    }
+
+    fn connection_used(runtime: &Runtime, pool: &Arc<Pool>) -> Bytes {
+        runtime.block_on(async {
+            let request = Request::builder().uri("/").header("host", "h").body(Full::default());
+            let mut response = pool.send(request.unwrap(), &Delivery::default()).await.unwrap();
+            let body = response.chunk().await.unwrap().unwrap();
+            assert!(response.chunk().await.unwrap().is_none());
+            body
+        })
+    }
+
+    #[test]
+    fn a_connection_is_used_again_by_the_runtime_that_watches_it() {
+        let pool = Pool::new(Dial::new(&server(), AddressRule::Any).unwrap());
+        let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+        let (one, two) = (runtime(), runtime());
+        let used = [&one, &one, &two, &one, &two].map(|runtime| connection_used(runtime, &pool));
+        assert_eq!(used, ["0", "0", "1", "0", "1"]);
     }
 }
