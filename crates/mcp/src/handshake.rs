@@ -20,14 +20,17 @@ pub struct ClientHello {
     pub version: Version,
     pub client_name: String,
     pub client_version: String,
-    /// The capabilities as sent; [`ClientHello::capability`] reads them.
+    /// The capabilities as sent.
     pub capabilities: Raw,
+    /// Each of them, with what the client declares about it.
+    by_name: Vec<(String, String)>,
 }
 
 impl ClientHello {
     /// Returns the client's declaration of a capability, such as `sampling`, as JSON.
-    pub fn capability(&self, name: &str) -> Option<String> {
-        ObjectMembers::parse(&self.capabilities).ok()?.get(name).map(str::to_owned)
+    pub fn capability(&self, name: &str) -> Option<&str> {
+        let declared = self.by_name.iter().find(|(known, _)| known == name);
+        declared.map(|(_, json)| json.as_str())
     }
 }
 
@@ -77,11 +80,15 @@ pub fn accept(
     }
     let version = Version::negotiate(&params.protocol_version);
     peer.agree_on(version);
+    let capabilities = params.capabilities.map_or_else(|| raw("{}".to_owned()), ToOwned::to_owned);
+    let members = ObjectMembers::parse(&capabilities).unwrap_or_default();
+    let by_name = members.iter().map(|(name, json)| (name.to_owned(), json.to_owned())).collect();
     let hello = ClientHello {
         version: peer.version().unwrap_or(version),
         client_name: short(params.client_info.name),
         client_version: short(params.client_info.version),
-        capabilities: params.capabilities.map_or_else(|| raw("{}".to_owned()), ToOwned::to_owned),
+        capabilities,
+        by_name,
     };
     let answer = answer(hello.version, server);
     Ok((hello, answer))

@@ -276,7 +276,7 @@ impl Client {
 
 impl AskClient for Client {
     fn capability(&self, name: &str) -> Option<String> {
-        self.hello.capability(name)
+        self.hello.capability(name).map(str::to_owned)
     }
 
     fn ask<'a>(
