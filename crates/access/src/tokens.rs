@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use aws_lc_rs::digest::{self, SHA256};
 use domain::caller::{Profile, Role, Scope, TokenId};
 use domain::{Caller, Code, Refusal};
 use jiff::Timestamp;
 use redact::Credential;
-use sha2::{Digest, Sha256};
 use store::state::TokenRecord;
 use tokio::sync::watch;
 
@@ -196,7 +196,8 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
 
 /// Returns the hash that is stored in place of a secret.
 pub fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+    let hash = digest::digest(&SHA256, token.as_bytes());
+    hash.as_ref().try_into().expect("a SHA-256 hash has 32 bytes")
 }
 
 /// Generates an unguessable credential of this kind.
