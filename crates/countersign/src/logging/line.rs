@@ -91,7 +91,8 @@ impl MemberWriter<'_, '_> {
         if field.name() == "message" {
             return Ok(());
         }
-        self.writer.write_str(field.name().trim_start_matches("r#"))?;
+        let name = field.name();
+        self.writer.write_str(name.strip_prefix("r#").unwrap_or(name))?;
         self.writer.write_char('=')
     }
 
