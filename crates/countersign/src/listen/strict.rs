@@ -15,6 +15,8 @@ use super::HEAD_TIMEOUT;
 /// Follows a bare LF: the library rejects the head once it looks complete.
 const END: &[u8] = b"\r\n\r\n";
 
+const LINE_END: &[u8] = b"\r\n";
+
 /// The longest size line of a chunk that is followed.
 const SIZE_LINE_BYTES_MAX: usize = 1024;
 
@@ -73,21 +75,28 @@ impl Place {
     fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
+            let rest = &bytes[at..];
             match self {
                 Place::Body(left) | Place::Chunk(left) => {
-                    let taken = (*left).min((bytes.len() - at) as u64);
+                    let taken = (*left).min(rest.len() as u64);
                     *left -= taken;
                     at += usize::try_from(taken).unwrap_or(usize::MAX);
                 }
                 Place::Head(HeadLines { line, .. })
                 | Place::Trailer(HeadLines { line, .. })
-                | Place::Size(line) => {
-                    if bytes[at] == b'\n' && line.last() != Some(&b'\r') {
-                        return Some(at);
+                | Place::Size(line) => match memchr::memchr(b'\n', rest) {
+                    Some(end) => {
+                        line.extend_from_slice(&rest[..=end]);
+                        at += end + 1;
+                        if !line.ends_with(LINE_END) {
+                            return Some(at - 1);
+                        }
                     }
-                    line.push(bytes[at]);
-                    at += 1;
-                }
+                    None => {
+                        line.extend_from_slice(rest);
+                        at = bytes.len();
+                    }
+                },
                 Place::Unknown => return None,
             }
             self.advance();
@@ -100,20 +109,20 @@ impl Place {
         let next = match self {
             Place::Body(0) => Place::start(),
             Place::Chunk(0) => Place::Size(Vec::new()),
-            Place::Size(line) if line.ends_with(b"\r\n") => match chunk_size(line) {
+            Place::Size(line) if line.len() > SIZE_LINE_BYTES_MAX => Place::Unknown,
+            Place::Size(line) if line.ends_with(LINE_END) => match chunk_size(line) {
                 Some(0) => Place::Trailer(HeadLines::default()),
                 Some(size) => Place::Chunk(size.saturating_add(2)),
                 None => Place::Unknown,
             },
-            Place::Size(line) if line.len() > SIZE_LINE_BYTES_MAX => Place::Unknown,
-            Place::Head(head) if head.line.ends_with(b"\r\n") => match head.finish_line() {
+            Place::Head(head) if head.line.ends_with(LINE_END) => match head.finish_line() {
                 false => return,
                 true if head.is_chunked => Place::Size(Vec::new()),
                 true if head.length > 0 => Place::Body(head.length),
                 true => Place::start(),
             },
-            Place::Trailer(trailer) if trailer.line == b"\r\n" => Place::start(),
-            Place::Trailer(trailer) if trailer.line.ends_with(b"\r\n") => {
+            Place::Trailer(trailer) if trailer.line == LINE_END => Place::start(),
+            Place::Trailer(trailer) if trailer.line.ends_with(LINE_END) => {
                 return trailer.line.clear();
             }
             _ => return,
@@ -125,22 +134,27 @@ impl Place {
 impl HeadLines {
     /// Reads a complete line; reports whether the head has ended.
     fn finish_line(&mut self) -> bool {
-        let line = std::mem::take(&mut self.line);
-        if line == b"\r\n" {
+        if self.line == LINE_END {
+            self.line.clear();
             // Empty lines before a request are skipped.
             return self.has_lines;
         }
         self.has_lines = true;
-        let text = String::from_utf8_lossy(&line);
-        if let Some((name, value)) = text.split_once(':') {
-            if name.eq_ignore_ascii_case("content-length") {
-                self.length = value.trim().parse().unwrap_or_default();
-            } else if name.eq_ignore_ascii_case("transfer-encoding") {
-                self.is_chunked = true;
-            }
+        if let Some(value) = value_of(&self.line, b"content-length:") {
+            let length = std::str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok());
+            self.length = length.unwrap_or_default();
+        } else if value_of(&self.line, b"transfer-encoding:").is_some() {
+            self.is_chunked = true;
         }
+        self.line.clear();
         false
     }
+}
+
+/// Returns what follows a name, with its colon, at the start of a line.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (start, value) = line.split_at_checked(name.len())?;
+    start.eq_ignore_ascii_case(name).then_some(value)
 }
 
 fn chunk_size(line: &[u8]) -> Option<u64> {
