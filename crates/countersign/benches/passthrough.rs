@@ -17,11 +17,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
+use axum::Router;
 use axum::body::Bytes;
 use axum::serve::ListenerExt;
 use domain::Caller;
 use futures_util::future::join_all;
-use gateway::front::http::Front;
+use gateway::front::http::{Front, FrontDoor};
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
 use http_body_util::{BodyExt, Full};
@@ -30,6 +32,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use mcp::http::guard::Guard;
 use serde_json::json;
 use store::Store;
 use tokio::net::{TcpListener, TcpStream};
@@ -328,11 +331,13 @@ async fn forgetful_gate(target: &str) {
     gateway.tokens().know(TOKEN, Caller::agent("bench"));
     gateway.add_upstream(ServerSpec::configured(&config.servers[0], None));
     gateway.settled(config.connect_timeout).await;
-    let front = Front::new(gateway);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     upstream::announce(&listener);
+    let address = listener.local_addr().expect("an address").to_string();
+    let guard = Arc::new(ArcSwap::from_pointee(Guard::new([address], [])));
+    let door = FrontDoor::new(Front::new(gateway), Router::new(), guard);
     let serving =
-        axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), front.routes());
+        axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), door.router());
     tokio::select! {
         _ = serving.into_future() => {}
         () = upstream::parent_gone() => {}

@@ -3,29 +3,31 @@
 //! stream of MCP lines.
 
 pub(crate) mod bind;
+pub(crate) mod lanes;
 mod stall;
 mod strict;
 pub(crate) mod tls;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gateway::front::http::FrontDoor;
 use gateway::front::visitor::{Visitor, Visitors};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mcp::task;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 
+use self::lanes::{Lanes, Pulse};
 use self::stall::StallGuard;
 use self::strict::StrictRequests;
 use self::tls::Tls;
@@ -37,9 +39,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// idle ones themselves, usually within 90 seconds; a POST sent just as we close one would fail.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The maximum number of headers of a request; more get a 431 response.
-const HEADERS_MAX: usize = 100;
-
 /// The maximum size of a request's head; a larger one gets a 431 response.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -50,7 +49,23 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {}
 
 /// A new connection and the address it comes from.
-type Accepted = (Box<dyn Stream>, Option<IpAddr>);
+type Accepted = (NewStream, Option<IpAddr>);
+
+/// A connection that no runtime watches yet.
+pub(crate) enum NewStream {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl NewStream {
+    /// Lets the runtime that this runs on watch it.
+    fn watched(self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            NewStream::Tcp(stream) => Box::new(StallGuard::new(TcpStream::from_std(stream)?)),
+            NewStream::Unix(stream) => Box::new(StallGuard::new(UnixStream::from_std(stream)?)),
+        })
+    }
+}
 
 /// A source of connections.
 pub(crate) trait Accept: Send + 'static {
@@ -63,7 +78,7 @@ impl Accept for TcpListener {
             let (stream, address) = TcpListener::accept(self).await?;
             // Small responses must not wait for the acknowledgement of earlier ones.
             stream.set_nodelay(true)?;
-            Ok((Box::new(stream) as Box<dyn Stream>, Some(address.ip())))
+            Ok((NewStream::Tcp(stream.into_std()?), Some(address.ip())))
         }
         .boxed()
     }
@@ -73,7 +88,7 @@ impl Accept for UnixListener {
     fn accept(&self) -> BoxFuture<'_, io::Result<Accepted>> {
         async {
             let (stream, _) = UnixListener::accept(self).await?;
-            Ok((Box::new(stream) as Box<dyn Stream>, None))
+            Ok((NewStream::Unix(stream.into_std()?), None))
         }
         .boxed()
     }
@@ -91,9 +106,10 @@ pub(crate) enum Wire {
 /// The service of a listener.
 #[derive(Clone)]
 pub(crate) struct Listening {
-    pub(crate) router: Router,
+    pub(crate) door: FrontDoor,
     pub(crate) visitors: Visitors,
     pub(crate) wire: Wire,
+    pub(crate) lanes: Lanes,
     pub(crate) stop: CancellationToken,
 }
 
@@ -119,39 +135,44 @@ impl Listening {
                 () = self.stop.cancelled() => return,
             };
             let service = self.clone();
-            task::spawn_tracked(&connections, async move {
+            self.lanes.serve(&connections, |pulse| async move {
                 tokio::select! {
-                    () = service.connection(stream, visitor.clone()) => {}
+                    () = service.connection(stream, visitor.clone(), pulse) => {}
                     () = visitor.evicted() => {}
                 }
             });
         }
     }
 
-    async fn connection(self, stream: Box<dyn Stream>, visitor: Visitor) {
-        let stream: Box<dyn Stream> = Box::new(StallGuard::new(stream));
+    async fn connection(self, stream: NewStream, visitor: Visitor, pulse: Arc<Pulse>) {
+        let stream = match stream.watched() {
+            Ok(stream) => stream,
+            Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
+        };
         let tls = match &self.wire {
-            Wire::Local => return self.http(stream, visitor).await,
-            Wire::Plain => return self.http(strict(stream), visitor).await,
+            Wire::Local => return self.http(stream, visitor, pulse).await,
+            Wire::Plain => return self.http(strict(stream), visitor, pulse).await,
             Wire::Tls(tls) => tls.acceptor(),
         };
         match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.http(strict(Box::new(stream)), visitor).await,
+            Ok(Ok(stream)) => self.http(strict(Box::new(stream)), visitor, pulse).await,
             Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
             Err(_) => tracing::debug!("the TLS handshake took too long"),
         }
     }
 
-    async fn http(self, stream: Box<dyn Stream>, visitor: Visitor) {
-        let router = self.router;
-        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(visitor.clone());
-            router.clone().oneshot(request)
+    async fn http(self, stream: Box<dyn Stream>, visitor: Visitor, pulse: Arc<Pulse>) {
+        let (door, visitor) = (&self.door, &visitor);
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            pulse.note();
+            let request = request.map(Body::new);
+            async move { Ok::<_, Infallible>(door.answer(request, visitor).await) }
         });
+        // A request with more than 100 headers gets a 431 response: the library's own limit, since
+        // setting it costs each request the initialization of as many.
         let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE_TIMEOUT)
-            .max_headers(HEADERS_MAX)
             .max_header_size(HEAD_BYTES_MAX)
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service)

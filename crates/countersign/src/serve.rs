@@ -19,7 +19,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
 use gateway::events::Events;
-use gateway::front::http::{Front, enter, guarded, refused};
+use gateway::front::http::{Front, FrontDoor, enter, refused};
 use gateway::front::visitor::{Visitor, Visitors};
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
@@ -39,6 +39,7 @@ use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::listen::bind::{Bound, bind_socket, bind_tcp};
+use crate::listen::lanes::Lanes;
 use crate::listen::tls::Tls;
 use crate::listen::{Listening, Wire};
 use crate::output::progress::while_waiting;
@@ -83,7 +84,9 @@ pub(crate) async fn run_with(
     let guard = reload::guard(&source.config, address.port(), &origins);
     let guard = Arc::new(ArcSwap::from_pointee(guard));
     let sessions = Arc::new(PageSessions::new(origins.clone()));
-    let serving = Serving::new(&app, sessions.clone());
+    let lanes =
+        Lanes::start().map_err(|error| Failure::system(format!("cannot start: {error}")))?;
+    let serving = Serving::new(&app, sessions.clone(), lanes);
     serving.spawn_public(listeners, wire, guard.clone(), source.config.behind_proxy);
     serving.spawn_local(socket);
     let reload = Reload {
@@ -159,20 +162,22 @@ struct Serving {
     front: Front,
     routes: Router,
     connections: TaskTracker,
+    lanes: Lanes,
     stop: CancellationToken,
     /// Stops receiving events, before the ledger is closed.
     hear: CancellationToken,
 }
 
 impl Serving {
-    fn new(app: &App, sessions: Arc<PageSessions>) -> Serving {
+    fn new(app: &App, sessions: Arc<PageSessions>, lanes: Lanes) -> Serving {
         let front = Front::new(app.gateway.clone());
-        let routes = front.routes().merge(admin::router(app.gateway.clone(), sessions));
+        let routes = admin::router(app.gateway.clone(), sessions);
         Serving {
             gateway: app.gateway.clone(),
             front,
             routes,
             connections: TaskTracker::new(),
+            lanes,
             stop: CancellationToken::new(),
             hear: CancellationToken::new(),
         }
@@ -188,9 +193,10 @@ impl Serving {
         if let Wire::Tls(tls) = &wire {
             task::spawn_tracked(&self.connections, tls.clone().watch(self.stop.clone()));
         }
-        let router = guarded(self.routes.clone(), guard);
+        let door = FrontDoor::new(self.front.clone(), self.routes.clone(), guard);
         let visitors = Visitors::new(behind_proxy);
-        let service = Listening { router, visitors, wire, stop: self.stop.clone() };
+        let (lanes, stop) = (self.lanes.clone(), self.stop.clone());
+        let service = Listening { door, visitors, wire, lanes, stop };
         for listener in listeners {
             let serving = service.clone().serve(listener, self.connections.clone());
             task::spawn_tracked(&self.connections, serving);
@@ -205,9 +211,11 @@ impl Serving {
         };
         let lines = Router::new().route(LINES_PATH, get(upgrade)).with_state(lines);
         let guard = Arc::new(ArcSwap::from_pointee(Guard::local()));
-        let router = guarded(self.routes.clone().merge(lines), guard);
+        let routes = self.routes.clone().merge(lines);
+        let door = FrontDoor::new(self.front.clone(), routes, guard);
         let visitors = Visitors::new(false);
-        let service = Listening { router, visitors, wire: Wire::Local, stop: self.stop.clone() };
+        let (lanes, stop) = (self.lanes.clone(), self.stop.clone());
+        let service = Listening { door, visitors, wire: Wire::Local, lanes, stop };
         task::spawn_tracked(&self.connections, service.serve(listener, self.connections.clone()));
     }
 

@@ -3,15 +3,19 @@
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
+use axum::Router;
 use axum::http::{HeaderValue, header};
 use domain::Caller;
 use futures_util::FutureExt;
-use gateway::front::http::Front;
+use gateway::front::http::{Front, FrontDoor};
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
 use mcp::http::client::{Endpoint, connect};
+use mcp::http::guard::Guard;
 use mcp::server::{Server, text_result};
 use serde_json::json;
 use store::Store;
@@ -106,10 +110,11 @@ async fn serve(store: Store) -> String {
     gateway.add_upstream(ServerSpec::embedded("tools", tools));
     gateway.settled(Duration::from_secs(5)).await;
     gateway.tokens().know(TOKEN, Caller::agent("bench"));
-    let front = Front::new(gateway);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
-    tokio::spawn(async move { axum::serve(listener, front.routes()).await });
+    let guard = Arc::new(ArcSwap::from_pointee(Guard::new([address.clone()], [])));
+    let door = FrontDoor::new(Front::new(gateway), Router::new(), guard);
+    tokio::spawn(async move { axum::serve(listener, door.router()).await });
     address
 }
 

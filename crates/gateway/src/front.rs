@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use domain::Caller;
 use domain::caller::TokenSurface;
+use text::percent;
 
 use crate::Gateway;
 use crate::front::discovery::Discovery;
@@ -48,6 +49,34 @@ impl View {
             (None, _) if is_all => View::All,
             (None, Some(profile)) => View::Profile(profile),
             (None, None) => View::Discovery,
+        }
+    }
+
+    /// Returns the view behind the path of an MCP endpoint.
+    fn at(path: &str) -> Option<View> {
+        let name = |encoded: &str| match encoded {
+            "" => None,
+            _ if encoded.contains('/') => None,
+            _ if encoded.contains('%') => percent::decode(encoded),
+            _ => Some(encoded.to_owned()),
+        };
+        match path.strip_prefix("/mcp")? {
+            "" => Some(View::Discovery),
+            "/all" => Some(View::All),
+            rest => match rest.strip_prefix("/s/") {
+                Some(server) => name(server).map(View::Server),
+                None => rest.strip_prefix("/p/").and_then(name).map(View::Profile),
+            },
+        }
+    }
+
+    /// Builds a text unique to each view: no name has a space.
+    fn key(&self) -> String {
+        match self {
+            View::Discovery => "discovery".to_owned(),
+            View::All => "all".to_owned(),
+            View::Server(name) => ["server ", name].concat(),
+            View::Profile(name) => ["profile ", name].concat(),
         }
     }
 
@@ -86,6 +115,35 @@ impl View {
                 let session = Session::on_server(gateway.clone(), caller.clone(), name.clone());
                 Passthrough::server(session, name)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_at_most_one_view() {
+        let server = |name: &str| Some(View::Server(name.to_owned()));
+        for (path, view) in [
+            ("/mcp", Some(View::Discovery)),
+            ("/mcp/all", Some(View::All)),
+            ("/mcp/s/files", server("files")),
+            ("/mcp/s/my%20files", server("my files")),
+            ("/mcp/s/a%2Fb", server("a/b")),
+            ("/mcp/p/reader", Some(View::Profile("reader".to_owned()))),
+            ("/mcp/", None),
+            ("/mcp/s/", None),
+            ("/mcp/p/", None),
+            ("/mcp/s/a/b", None),
+            ("/mcp/s/%", None),
+            ("/mcp/s/%ff", None),
+            ("/mcpx", None),
+            ("/mcp/x", None),
+            ("/api/v1/status", None),
+        ] {
+            assert_eq!(View::at(path), view, "{path}");
         }
     }
 }

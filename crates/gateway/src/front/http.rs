@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, post};
+use axum::routing::post;
 use axum::{Json, Router};
 use domain::caller::Role;
 use domain::{Caller, Code, Refusal};
 use mcp::http::guard::{Forbidden, Guard};
 use mcp::http::server::{SessionOwner, Sessions};
 use serde_json::json;
+use tower::ServiceExt;
 
 use crate::Gateway;
 use crate::front::View;
@@ -33,16 +33,6 @@ impl Front {
         Front { gateway, sessions: Sessions::new() }
     }
 
-    pub fn routes(&self) -> Router {
-        Router::new()
-            .route("/mcp", any(discovery))
-            .route("/mcp/all", any(all))
-            .route("/mcp/s/{server}", any(server))
-            .route("/mcp/p/{profile}", any(profile))
-            .route("/register", post(no_registration))
-            .with_state(self.clone())
-    }
-
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
@@ -51,30 +41,6 @@ impl Front {
     pub async fn close(&self) {
         self.sessions.close_all("the gate is shutting down").await;
     }
-}
-
-async fn discovery(State(front): State<Front>, request: Request) -> Response {
-    front.serve(View::Discovery, request).await
-}
-
-async fn all(State(front): State<Front>, request: Request) -> Response {
-    front.serve(View::All, request).await
-}
-
-async fn server(
-    State(front): State<Front>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Response {
-    front.serve(View::Server(name), request).await
-}
-
-async fn profile(
-    State(front): State<Front>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Response {
-    front.serve(View::Profile(name), request).await
 }
 
 /// Answers a client without a token that tries to register itself, as OAuth clients do. Claude Code
@@ -86,9 +52,8 @@ async fn no_registration(State(front): State<Front>) -> Response {
 }
 
 impl Front {
-    async fn serve(&self, view: View, request: Request) -> Response {
-        let visitor = Visitor::of(request.extensions());
-        let caller = match enter(&self.gateway, &visitor, request.headers()).await {
+    async fn serve(&self, view: View, request: Request, visitor: &Visitor) -> Response {
+        let caller = match enter(&self.gateway, visitor, request.headers()).await {
             Ok(caller) => caller,
             Err(refused) => return refused,
         };
@@ -100,7 +65,7 @@ impl Front {
         }
         let given = request.headers().get(&REQUEST_ID).cloned();
         // A session accepts only the token that opened it, and only under the same view.
-        let owner = SessionOwner { holder: holder(&caller), view: format!("{view:?}") };
+        let owner = SessionOwner { holder: holder(&caller), view: view.key() };
         let open = || view.open(&self.gateway, &caller);
         let response = self.sessions.handle(request, &owner, open).await;
         if response.status().is_success() {
@@ -159,33 +124,62 @@ pub fn refused(
     Some(answer::refuse(headers, status, &refusal))
 }
 
-/// Rejects requests whose `Host` or `Origin` is not ours, such as a web page that tries to reach a
-/// local port. The guard may be replaced while it is in use.
-pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
-    router.layer(middleware::from_fn(move |request: Request, next: Next| {
-        let guard = guard.clone();
-        async move {
-            match guard.load().check(request.uri(), request.headers()) {
-                Ok(()) => next.run(request).await,
-                Err(forbidden) => {
-                    let hint = match forbidden {
-                        Forbidden::Host(_) => {
-                            ": if this name leads to the gate, add it to 'allowed_hosts' in the config"
-                        }
-                        Forbidden::Origin(_) => {
-                            ": if this page is yours, add it to 'allowed_origins' in the config"
-                        }
-                        Forbidden::HostMissing
-                        | Forbidden::Repeated(_)
-                        | Forbidden::Malformed(_)
-                        | Forbidden::Target => "",
-                    };
-                    let refusal = Refusal::new(Code::Forbidden, format!("{forbidden}{hint}"));
-                    answer::refuse(request.headers(), StatusCode::FORBIDDEN, &refusal)
-                }
+/// All that a listener serves. The MCP endpoints are found without the router, which would cost
+/// each call more than they do.
+#[derive(Clone)]
+pub struct FrontDoor {
+    front: Front,
+    /// Whatever is not an MCP endpoint.
+    others: Router,
+    /// May be replaced while it is in use.
+    guard: Arc<ArcSwap<Guard>>,
+}
+
+impl FrontDoor {
+    pub fn new(front: Front, others: Router, guard: Arc<ArcSwap<Guard>>) -> FrontDoor {
+        let registration = Router::new().route("/register", post(no_registration));
+        let others = others.merge(registration.with_state(front.clone()));
+        FrontDoor { front, others, guard }
+    }
+
+    /// Returns a router that answers alike, for a listener that does not bound its connections.
+    pub fn router(self) -> Router {
+        let visitor = Visitor::of(&Extensions::new());
+        Router::new().fallback(async move |request: Request| self.answer(request, &visitor).await)
+    }
+
+    /// Answers a request, unless its `Host` or `Origin` is not ours, such as that of a web page
+    /// which tries to reach a local port.
+    pub async fn answer(&self, mut request: Request, visitor: &Visitor) -> Response {
+        if let Err(forbidden) = self.guard.load().check(request.uri(), request.headers()) {
+            return keep_out(&forbidden, request.headers());
+        }
+        match View::at(request.uri().path()) {
+            Some(view) => self.front.serve(view, request, visitor).await,
+            None => {
+                request.extensions_mut().insert(visitor.clone());
+                let answered = self.others.clone().oneshot(request).await;
+                answered.unwrap_or_else(|never| match never {})
             }
         }
-    }))
+    }
+}
+
+fn keep_out(forbidden: &Forbidden, headers: &HeaderMap) -> Response {
+    let hint = match forbidden {
+        Forbidden::Host(_) => {
+            ": if this name leads to the gate, add it to 'allowed_hosts' in the config"
+        }
+        Forbidden::Origin(_) => {
+            ": if this page is yours, add it to 'allowed_origins' in the config"
+        }
+        Forbidden::HostMissing
+        | Forbidden::Repeated(_)
+        | Forbidden::Malformed(_)
+        | Forbidden::Target => "",
+    };
+    let refusal = Refusal::new(Code::Forbidden, format!("{forbidden}{hint}"));
+    answer::refuse(headers, StatusCode::FORBIDDEN, &refusal)
 }
 
 /// Builds the response to a caller that uses more than its share.

@@ -4,18 +4,21 @@ use std::future::IntoFuture;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+use axum::Router;
 use axum::http::{HeaderValue, header};
 use domain::Caller;
 use domain::catalog;
 use domain::trust::ItemKind;
 use domain::upstream::UpstreamState;
-use gateway::front::http::Front;
+use gateway::front::http::{Front, FrontDoor};
 use gateway::front::{View, stdio};
 use gateway::operator::{DecisionSource, ReviewedItem, TokenRequest};
 use gateway::plan::Plan;
 use gateway::spec::{ServerEndpoint, ServerSpec};
 use gateway::{GateSettings, Gateway};
 use mcp::http::client::Endpoint;
+use mcp::http::guard::Guard;
 use serde_json::{Value, json};
 use store::Store;
 use store::read::{Page, Record, RecordFilter};
@@ -99,8 +102,9 @@ impl Gate {
         gateway.start(plan).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let routes = Front::new(gateway.clone()).routes();
-        tokio::spawn(axum::serve(listener, routes).into_future());
+        let guard = Arc::new(ArcSwap::from_pointee(Guard::new([address.to_string()], [])));
+        let door = FrontDoor::new(Front::new(gateway.clone()), Router::new(), guard);
+        tokio::spawn(axum::serve(listener, door.router()).into_future());
         Gate { gateway, address, _home: home }
     }
 
