@@ -11,10 +11,8 @@ pub fn encode(bytes: &[u8]) -> String {
 
 /// Appends the lowercase digits of some bytes to a text.
 pub fn push(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        text.push(DIGITS[usize::from(byte >> 4)].into());
-        text.push(DIGITS[usize::from(byte & 15)].into());
-    }
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    text.extend(digits.map(|digit| char::from(DIGITS[usize::from(digit)])));
 }
 
 /// Fills `bytes` from exactly as many digits, of either case; `None` if the text is anything else.
