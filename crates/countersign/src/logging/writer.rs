@@ -151,10 +151,11 @@ impl Shared {
 /// Removes secrets from lines: messages of servers and of the system end up in them.
 fn redacted(lines: &[u8]) -> Vec<u8> {
     let redactor = super::redactor();
-    let lines = lines.split_inclusive(|byte| *byte == b'\n');
-    lines
-        .flat_map(|line| redactor.text(&String::from_utf8_lossy(line)).into_owned().into_bytes())
-        .collect()
+    let mut clean = Vec::with_capacity(lines.len());
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        clean.extend_from_slice(redactor.text(&String::from_utf8_lossy(line)).as_bytes());
+    }
+    clean
 }
 
 /// One line, written in one piece.
