@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use memchr::memmem::Finder;
+
 use super::REDACTED;
 
 /// Shorter values also occur in ordinary text, which would lose its meaning.
@@ -34,8 +36,14 @@ struct Known {
 #[derive(Default)]
 struct Values {
     /// The keys of the home, which are never forgotten.
-    lasting: Vec<String>,
-    passing: Vec<String>,
+    lasting: Vec<KnownValue>,
+    passing: Vec<KnownValue>,
+}
+
+struct KnownValue {
+    text: String,
+    /// Prepared once: it is searched for in every text.
+    finder: Finder<'static>,
 }
 
 impl KnownSecrets {
@@ -53,13 +61,14 @@ impl KnownSecrets {
         self.push(&mut values.lasting, value);
     }
 
-    fn push(&self, values: &mut Vec<String>, value: &str) {
+    fn push(&self, values: &mut Vec<KnownValue>, value: &str) {
         let lines = value.lines().filter(|line| line.len() >= LINE_BYTES_MIN && *line != value);
         let whole = Some(value).filter(|value| value.len() >= VALUE_BYTES_MIN);
         // The whole comes first: it has its lines in it.
         for value in whole.into_iter().chain(lines) {
-            if !values.iter().any(|known| known == value) {
-                values.push(value.to_owned());
+            if !values.iter().any(|known| known.text == value) {
+                let finder = Finder::new(value).into_owned();
+                values.push(KnownValue { text: value.to_owned(), finder });
                 self.inner.is_any.store(true, Ordering::Release);
             }
         }
@@ -68,7 +77,7 @@ impl KnownSecrets {
     /// Forgets a value that is of no use any more, such as a token that was replaced.
     pub fn remove(&self, value: &str) {
         let mut values = self.inner.values.write().unwrap_or_else(PoisonError::into_inner);
-        values.passing.retain(|known| known != value);
+        values.passing.retain(|known| known.text != value);
     }
 
     /// Reports whether there may be any.
@@ -85,8 +94,8 @@ impl KnownSecrets {
         let mut redacted: Option<String> = None;
         for value in values.lasting.iter().chain(&values.passing) {
             let now = redacted.as_deref().unwrap_or(text);
-            if now.contains(value.as_str()) {
-                redacted = Some(now.replace(value.as_str(), REDACTED));
+            if value.finder.find(now.as_bytes()).is_some() {
+                redacted = Some(now.replace(&value.text, REDACTED));
             }
         }
         redacted
