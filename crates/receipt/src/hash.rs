@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use aws_lc_rs::digest::{self, SHA256};
 use serde::{Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
 use text::hex;
 
 const PREFIX: &str = "sha256:";
@@ -19,7 +19,8 @@ pub struct NotAHash;
 
 impl Hash {
     pub fn of(bytes: &[u8]) -> Hash {
-        Hash(Sha256::digest(bytes).into())
+        let hash = digest::digest(&SHA256, bytes);
+        Hash(hash.as_ref().try_into().expect("a SHA-256 hash has 32 bytes"))
     }
 
     pub fn as_bytes(&self) -> &[u8; BYTES] {
