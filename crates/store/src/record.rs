@@ -132,25 +132,33 @@ pub struct CallStart {
     pub server: String,
     pub tool: String,
     pub agent: RecordAgent,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     pub at: Timestamp,
     /// The gate's tool that was called, on interfaces with an intent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<Word>,
     /// The class that the agent declared there.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<Word>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Word>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    #[serde(with = "stored::optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored::optional")]
     pub effective: Option<Class>,
     pub unverified: bool,
     pub warnings: Vec<String>,
     #[serde(with = "stored::touches")]
     pub touches: Touches,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     pub arguments: Payload,
     pub action: ReceiptAction,
     /// The source of an event from outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<Box<OutsideSource>>,
 }
 
@@ -175,6 +183,7 @@ pub struct ReceiptAction {
     pub kind: Word,
     #[serde(with = "stored")]
     pub risk: RiskLevel,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
 }
 
@@ -182,7 +191,7 @@ pub struct ReceiptAction {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Payload {
     pub bytes: usize,
-    #[serde(with = "stored::optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored::optional")]
     pub digest: Option<Digest>,
     /// The kept text. The journal stores it separately: it is the longest part, and needs no
     /// escapes there.
@@ -233,7 +242,9 @@ impl From<EventOperator> for [String; 2] {
 pub struct CallEnd {
     pub id: String,
     pub status: RecordStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<Word>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     pub duration: Duration,
     pub response: Payload,
