@@ -160,16 +160,13 @@ impl Redactor {
     }
 
     fn values(&self, members: &mut Map<String, Value>) -> bool {
-        let label = |label: &str| {
-            let label = members.get(label).and_then(Value::as_str)?;
-            self.keys.kind(label)
-        };
+        let label = |label: &str| self.keys.kind(text_of(members, label)?);
         let labelled = label("name").or_else(|| label("key"));
-        let command = members.get("command").and_then(Value::as_str).map(str::to_owned);
-        let arguments = members.get_mut("args").and_then(Value::as_array_mut);
-        let beside = command
-            .zip(arguments)
-            .is_some_and(|(command, arguments)| commands::redact_arguments(&command, arguments));
+        let command = text_of(members, "command").map(str::to_owned);
+        let beside = command.is_some_and(|command| {
+            let arguments = members.get_mut("args").and_then(Value::as_array_mut);
+            arguments.is_some_and(|arguments| commands::redact_arguments(&command, arguments))
+        });
         let beside = self.manifest(members) | beside;
         members.iter_mut().fold(beside, |changed, (key, value)| {
             let kind = match labelled {
@@ -186,7 +183,7 @@ impl Redactor {
 
     /// Redacts the values of a Secret of Kubernetes.
     fn manifest(&self, members: &mut Map<String, Value>) -> bool {
-        if members.get("kind").and_then(Value::as_str) != Some(manifest::KIND) {
+        if text_of(members, "kind") != Some(manifest::KIND) {
             return false;
         }
         let sections = manifest::SECTIONS.iter();
@@ -351,6 +348,12 @@ impl Redactor {
             Lead::Key => pairs::find(text, clue, &self.keys),
         }
     }
+}
+
+/// Returns the text of a member. In the small objects of most calls, looking at each name takes less
+/// than hashing this one.
+fn text_of<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.iter().find(|(key, _)| *key == name)?.1.as_str()
 }
 
 /// A kind of secret that a clue may begin.
