@@ -16,6 +16,7 @@ pub(crate) mod filing;
 pub(crate) mod heads;
 pub(crate) mod health;
 pub(crate) mod inbox;
+mod inserting;
 pub(crate) mod joining;
 pub(crate) mod journal;
 pub(crate) mod journal_state;

@@ -1,20 +1,22 @@
 //! Files rows of the journal as activity, payloads and receipts, many in one transaction.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use domain::sighting::{Observer, Sighting};
 use receipt::content::Termination;
 use rusqlite::{Connection, OptionalExtension, params};
-use touch::targets::{Target, Touched};
+use touch::targets::{Access, Target, Touched};
 
 use crate::database::{change, transaction};
 use crate::error::StoreError;
 use crate::keys;
 use crate::limits::NAMES_MAX;
-use crate::record::{CallEnd, CallStart, Payload, RecordAgent, RecordStatus};
+use crate::record::{CallEnd, CallStart, RecordAgent, RecordStatus};
 use crate::upkeep::{names, tally};
+use crate::write::inserting::{Inserts, Values};
 use crate::write::joining::{self, Joined, OtherSightings};
-use crate::write::link::ChainRef;
+use crate::write::link::{ChainRef, Link};
 use crate::write::meeting_log::{MeetingLog, MeetingWords};
 use crate::write::row::JournalRow;
 use crate::write::touching::{self, MetTouch, TargetTouch, TouchingRecord};
@@ -58,12 +60,16 @@ pub(crate) struct Filing<'a> {
     /// The entries whose ends are among the rows.
     ended: HashSet<i64>,
     changed: i64,
+    /// The number of the last record.
+    number: i64,
     /// Meetings of agents among the rows, which are logged once they are committed.
     met: Vec<MeetingWords>,
 }
 
-/// A call to insert, with the numbers of its names.
+/// A call to insert, with its number and those of its names.
 struct NewRecord<'a> {
+    number: i64,
+    change: RecordChange,
     call: &'a CallStart,
     row: &'a JournalRow,
     agent: i64,
@@ -79,7 +85,96 @@ impl NewRecord<'_> {
             self.row.ended.as_ref().is_some_and(|ended| ended.status == RecordStatus::Blocked);
         self.joined.to.is_none() && !is_refused
     }
+
+    fn touching(&self) -> TouchingRecord<'_> {
+        let at_us = self.call.at.as_microsecond();
+        TouchingRecord { agent: self.agent, name: &self.call.agent.name, at_us }
+    }
 }
+
+/// Calls that are inserted together.
+#[derive(Default)]
+struct NewRecords<'a> {
+    records: Vec<NewRecord<'a>>,
+}
+
+impl<'a> NewRecords<'a> {
+    /// Inserts them if the filing of a call has to find one of them in the tables: its start,
+    /// another record with its tool-use id, or a touch of what it writes.
+    fn make_findable(
+        &mut self,
+        db: &Connection,
+        (call, row): (&CallStart, &JournalRow),
+        touched: &[TargetTouch],
+    ) -> Result<(), StoreError> {
+        let id = call.action.correlation_id.as_ref();
+        let writes = touched.iter().filter(|touch| touch.access == Access::Write);
+        let written: Vec<i64> = writes.map(|touch| touch.target).collect();
+        let is_wanted = |new: &NewRecord<'_>| {
+            (row.start.is_some() && new.call.id == call.id)
+                || (id.is_some() && new.call.action.correlation_id.as_ref() == id)
+                || new.touched.iter().any(|touch| written.contains(&touch.target))
+        };
+        if self.records.iter().any(is_wanted) { self.insert(db) } else { Ok(()) }
+    }
+
+    /// Inserts them with their payloads and touches.
+    fn insert(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let records = std::mem::take(&mut self.records);
+        ACTIVITY.insert(db, &records, add_record)?;
+        let payloads: Vec<_> = records.iter().filter_map(NewPayload::of).collect();
+        PAYLOADS.insert(db, &payloads, NewPayload::add)?;
+        touching::insert(db, records.iter().map(|new| (new.number, new.touching(), &*new.touched)))
+    }
+}
+
+/// The kept texts of a call to insert.
+struct NewPayload<'a> {
+    number: i64,
+    arguments: Option<&'a str>,
+    response: Option<&'a str>,
+    response_truncated: bool,
+}
+
+impl<'a> NewPayload<'a> {
+    fn of(new: &NewRecord<'a>) -> Option<NewPayload<'a>> {
+        let response = new.row.ended.as_ref().map(|ended| &ended.response);
+        let payload = NewPayload {
+            number: new.number,
+            arguments: new.call.arguments.kept.as_deref(),
+            response: response.and_then(|response| response.kept.as_deref()),
+            response_truncated: response.is_some_and(|response| response.truncated),
+        };
+        (payload.arguments.is_some() || payload.response.is_some()).then_some(payload)
+    }
+
+    fn add(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.add(self.number)?;
+        values.add(self.response_truncated)?;
+        values.add(self.arguments)?;
+        values.add(self.response)
+    }
+}
+
+static ACTIVITY: LazyLock<Inserts> = LazyLock::new(|| {
+    let columns = "number, id, changed, chain, type, source, surface, server, tool, agent, \
+        session_id, request_id, started_us, duration_us, status, error_code, error_message, \
+        tool_variant, intent_type, data_sensitivity, reason, effective_class, unverified, target, \
+        target_basis, correlation_id, joined, receipt_id, trace_id, warnings, arguments_bytes, \
+        response_bytes";
+    Inserts::new("INSERT OR FAIL INTO", "activity", columns)
+});
+
+static PAYLOADS: LazyLock<Inserts> = LazyLock::new(|| {
+    let columns = "number, response_truncated, arguments, response";
+    Inserts::new("INSERT OR FAIL INTO", "payloads", columns)
+});
+
+static RECEIPTS: LazyLock<Inserts> = LazyLock::new(|| {
+    let columns = "id, chain_id, sequence, action_type, tool_name, risk_level, status, timestamp, \
+        issuer_id, principal_id, receipt_json, receipt_hash, previous_receipt_hash, created_at";
+    Inserts::new("INSERT OR FAIL INTO", "receipts", columns)
+});
 
 impl Filer {
     /// Files adjacent rows of the journal, whose receipts are signed. Returns the number of the
@@ -104,15 +199,16 @@ impl Filer {
         rows: &[JournalRow],
     ) -> Result<(), StoreError> {
         self.forget_pruned(db)?;
+        let mut new = NewRecords::default();
         for row in rows {
             // A start whose end is among the same rows is filed with it.
             let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
             if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
-                self.file_call(db, filing, call, row)?;
+                self.file_call(db, (&mut *filing, &mut new), call, row)?;
             }
-            insert_receipt(db, filing.chain, row)?;
         }
-        Ok(())
+        new.insert(db)?;
+        insert_receipts(db, filing.chain, rows)
     }
 
     /// Commits all the rows, or none if one could not be filed.
@@ -164,7 +260,7 @@ impl Filer {
     ) -> Result<(i64, JournalRow), StoreError> {
         transaction::whole(db, |db| {
             let row = compose(db)?;
-            insert_receipt(db, chain, &row)?;
+            insert_receipts(db, chain, std::slice::from_ref(&row))?;
             mark_filed(db, chain.number, std::slice::from_ref(&row))?;
             apply_consequence(db, chain, consequence)?;
             Ok((change::latest(db)?, row))
@@ -173,35 +269,36 @@ impl Filer {
 
     /// Ends a call that was filed when it started, or inserts the whole call. An upsert would do
     /// both, but cost every call a statement journal in SQLite.
-    fn file_call(
+    fn file_call<'r>(
         &mut self,
         db: &Connection,
-        filing: &mut Filing<'_>,
-        call: &CallStart,
-        row: &JournalRow,
+        (filing, all): (&mut Filing<'_>, &mut NewRecords<'r>),
+        call: &'r CallStart,
+        row: &'r JournalRow,
     ) -> Result<(), StoreError> {
+        let touched = self.touched(db, call)?;
+        all.make_findable(db, (call, row), &touched)?;
         filing.changed += 1;
         let change = RecordChange { chain: filing.chain.number, number: filing.changed };
         if let (Some(_), Some(ended)) = (row.start, &row.ended)
             && let Some(number) = end(db, change, ended, row)?
         {
             if ended.has_touches() {
-                self.rename(db, number, call)?;
+                self.rename(db, number, call, &touched)?;
             }
-            return self.join_ended(db, filing, call, row);
+            return join_ended(db, filing, (call, row), &touched);
         }
         let agent = self.agent(db, &call.agent)?;
-        let touched = self.touched(db, call)?;
-        let mut new = NewRecord { call, row, agent, touched, joined: Joined::default() };
+        filing.number = filing.number.saturating_add(1);
+        let number = filing.number;
+        let joined = Joined::default();
+        let mut new = NewRecord { number, change, call, row, agent, touched, joined };
         let sighting = joining::sighting(call, row.ended.as_deref(), &new.touched);
         if let Some(sighting) = &sighting {
             new.joined = join(db, filing, (call, row), sighting)?;
         }
-        let record =
-            TouchingRecord { agent, name: &call.agent.name, at_us: call.at.as_microsecond() };
-        let met = if new.counts() { touching::met(db, record, &new.touched)? } else { None };
-        let number = insert(db, change, &new)?;
-        touching::insert(db, record, number, &new.touched)?;
+        let met =
+            if new.counts() { touching::met(db, new.touching(), &new.touched)? } else { None };
         if let Some(met) = met {
             filing.changed += 1;
             insert_meeting(db, (filing.changed, number), &met)?;
@@ -209,12 +306,18 @@ impl Filer {
             let position = new.touched.iter().position(is_it).unwrap_or(0);
             filing.met.push(MeetingWords::new(call, position, &met));
         }
+        all.records.push(new);
         Ok(())
     }
 
     /// Replaces the resources of a filed call by those that its end named.
-    fn rename(&mut self, db: &Connection, number: i64, call: &CallStart) -> Result<(), StoreError> {
-        let touched = self.touched(db, call)?;
+    fn rename(
+        &mut self,
+        db: &Connection,
+        number: i64,
+        call: &CallStart,
+        touched: &[TargetTouch],
+    ) -> Result<(), StoreError> {
         let words = "UPDATE activity SET target = ?2, target_basis = ?3 WHERE number = ?1";
         let target = touched.first().map(|touch| touch.target);
         let basis = call.touches.basis().map(touch::targets::TargetBasis::as_str);
@@ -222,24 +325,7 @@ impl Filer {
         db.prepare_cached("DELETE FROM touches WHERE number = ?1")?.execute([number])?;
         let (agent, name) = (self.agent(db, &call.agent)?, &call.agent.name);
         let record = TouchingRecord { agent, name, at_us: call.at.as_microsecond() };
-        touching::insert(db, record, number, &touched)
-    }
-
-    /// Joins the events about a call that has ended with it.
-    fn join_ended(
-        &mut self,
-        db: &Connection,
-        filing: &mut Filing<'_>,
-        call: &CallStart,
-        row: &JournalRow,
-    ) -> Result<(), StoreError> {
-        if call.action.correlation_id.is_some() {
-            let touched = self.touched(db, call)?;
-            if let Some(sighting) = joining::sighting(call, row.ended.as_deref(), &touched) {
-                join(db, filing, (call, row), &sighting)?;
-            }
-        }
-        Ok(())
+        touching::insert(db, std::iter::once((number, record, touched)))
     }
 
     /// Returns the touched resources by their numbers.
@@ -308,9 +394,28 @@ impl<'a> Filing<'a> {
     ) -> Result<Filing<'a>, StoreError> {
         transaction::begin(db)?;
         let changed = change::latest(db).inspect_err(|_| transaction::give_up(db))?;
+        let number = last_record(db).inspect_err(|_| transaction::give_up(db))?;
         let ended = rows.iter().filter_map(|row| row.start).collect();
-        Ok(Filing { chain, rows, ended, changed, met: Vec::new() })
+        Ok(Filing { chain, rows, ended, changed, number, met: Vec::new() })
     }
+}
+
+fn last_record(db: &Connection) -> Result<i64, StoreError> {
+    let words = "SELECT COALESCE(MAX(number), 0) FROM activity";
+    Ok(db.prepare_cached(words)?.query_row([], |row| row.get(0))?)
+}
+
+/// Joins the events about a call that has ended with it.
+fn join_ended(
+    db: &Connection,
+    filing: &mut Filing<'_>,
+    (call, row): (&CallStart, &JournalRow),
+    touched: &[TargetTouch],
+) -> Result<(), StoreError> {
+    if let Some(sighting) = joining::sighting(call, row.ended.as_deref(), touched) {
+        join(db, filing, (call, row), &sighting)?;
+    }
+    Ok(())
 }
 
 /// Joins a record with others of the same call; returns the one that has its touches, if another has.
@@ -331,58 +436,46 @@ fn join(
     Ok(joined)
 }
 
-fn insert(db: &Connection, change: RecordChange, new: &NewRecord<'_>) -> Result<i64, StoreError> {
-    let NewRecord { call, row, agent, touched, joined } = new;
+fn add_record(new: &NewRecord<'_>, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+    let NewRecord { number, change, call, row, agent, touched, joined } = new;
     let ended = row.ended.as_deref();
     let warnings = call.warnings.iter().chain(ended.iter().flat_map(|ended| &ended.warnings));
     let warnings: Vec<&String> = warnings.collect();
     let warnings = (!warnings.is_empty()).then(|| serde_json::to_string(&warnings).ok()).flatten();
     let status = ended.map_or(RecordStatus::Pending, |ended| ended.status);
     let end_us = joined.end.map(|end| end.at_us.saturating_sub(call.at.as_microsecond()).max(0));
-    let mut statement = db.prepare_cached(
-        "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
-           session_id, request_id, started_us, duration_us, status, error_code, error_message,
-           tool_variant, intent_type, data_sensitivity, reason, effective_class, unverified,
-           target, receipt_id, trace_id, warnings, arguments_bytes, response_bytes,
-           correlation_id, joined, target_basis)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-           ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)",
-    )?;
-    let number = statement.insert(params![
-        call.id,
-        change.number,
-        change.chain,
-        call.kind.as_str(),
-        call.source,
-        call.surface,
-        call.server,
-        call.tool,
-        agent,
-        call.session,
-        call.request_id,
-        call.at.as_microsecond(),
-        end_us.or(ended.map(duration_us)),
-        joined.end.map_or(status, |end| end.status).as_str(),
-        ended.and_then(|ended| ended.error_code.as_deref()),
-        ended.and_then(|ended| ended.error_message.as_deref()),
-        call.variant,
-        call.declared,
-        call.sensitivity,
-        call.reason,
-        call.effective.map(domain::tool::Class::as_str),
-        call.unverified,
-        touched.first().map(|touch| touch.target),
-        row.link.as_ref().map(|_| receipt_id(&call.id)),
-        call.trace_id,
-        warnings,
-        call.arguments.bytes,
-        ended.map_or(0, |ended| ended.response.bytes),
-        call.action.correlation_id,
-        joined.to,
-        call.touches.basis().map(touch::targets::TargetBasis::as_str),
-    ])?;
-    insert_payload(db, number, &call.arguments, ended.map(|ended| &ended.response))?;
-    Ok(number)
+    values.add(number)?;
+    values.add(&call.id)?;
+    values.add(change.number)?;
+    values.add(change.chain)?;
+    values.add(call.kind.as_str())?;
+    values.add(&*call.source)?;
+    values.add(&*call.surface)?;
+    values.add(&call.server)?;
+    values.add(&call.tool)?;
+    values.add(agent)?;
+    values.add(&call.session)?;
+    values.add(&call.request_id)?;
+    values.add(call.at.as_microsecond())?;
+    values.add(end_us.or(ended.map(duration_us)))?;
+    values.add(joined.end.map_or(status, |end| end.status).as_str())?;
+    values.add(ended.and_then(|ended| ended.error_code.as_deref()))?;
+    values.add(ended.and_then(|ended| ended.error_message.as_deref()))?;
+    values.add(call.variant.as_deref())?;
+    values.add(call.declared.as_deref())?;
+    values.add(call.sensitivity.as_deref())?;
+    values.add(&call.reason)?;
+    values.add(call.effective.map(domain::tool::Class::as_str))?;
+    values.add(call.unverified)?;
+    values.add(touched.first().map(|touch| touch.target))?;
+    values.add(call.touches.basis().map(touch::targets::TargetBasis::as_str))?;
+    values.add(&call.action.correlation_id)?;
+    values.add(&joined.to)?;
+    values.add(row.link.as_ref().map(|_| receipt_id(&call.id)))?;
+    values.add(&call.trace_id)?;
+    values.add(warnings)?;
+    values.add(call.arguments.bytes)?;
+    values.add(ended.map_or(0, |ended| ended.response.bytes))
 }
 
 fn insert_meeting(
@@ -471,62 +564,31 @@ fn end(
     Ok(Some(number))
 }
 
-fn insert_payload(
-    db: &Connection,
-    number: i64,
-    arguments: &Payload,
-    response: Option<&Payload>,
-) -> Result<(), StoreError> {
-    let kept = response.and_then(|response| response.kept.as_deref());
-    if arguments.kept.is_none() && kept.is_none() {
-        return Ok(());
-    }
-    db.prepare_cached(
-        "INSERT INTO payloads (number, arguments, response, response_truncated)
-             VALUES (?1, ?2, ?3, ?4)",
-    )?
-    .execute(params![
-        number,
-        arguments.kept,
-        kept,
-        response.is_some_and(|response| response.truncated),
-    ])?;
-    Ok(())
-}
-
-fn insert_receipt(
+fn insert_receipts(
     db: &Connection,
     chain: ChainRef<'_>,
-    row: &JournalRow,
+    rows: &[JournalRow],
 ) -> Result<(), StoreError> {
-    let Some(link) = &row.link else {
-        return Ok(());
-    };
-    let signed = link.signed.as_deref().expect("a receipt is filed when it has been signed");
-    let columns = &link.columns;
-    db.prepare_cached(
-        "INSERT INTO receipts (id, chain_id, sequence, action_type, tool_name, risk_level,
-               status, timestamp, issuer_id, principal_id, receipt_json, receipt_hash,
-               previous_receipt_hash, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-    )?
-    .execute(params![
-        columns.id,
-        chain.id,
-        link.sequence,
-        columns.action_type,
-        row.call.as_ref().map_or("", |call| &call.tool),
-        columns.risk_level,
-        columns.status,
-        columns.timestamp,
-        columns.issuer_id,
-        columns.principal_id,
-        signed,
-        link.body.hash().to_string(),
-        columns.previous,
-        columns.issued_at,
-    ])?;
-    Ok(())
+    let receipts: Vec<(&JournalRow, &Link)> =
+        rows.iter().filter_map(|row| Some((row, row.link.as_ref()?))).collect();
+    RECEIPTS.insert(db, &receipts, |(row, link), values| {
+        let signed = link.signed.as_deref().expect("a receipt is filed when it has been signed");
+        let columns = &link.columns;
+        values.add(&columns.id)?;
+        values.add(chain.id)?;
+        values.add(link.sequence)?;
+        values.add(&columns.action_type)?;
+        values.add(row.call.as_ref().map_or("", |call| &call.tool))?;
+        values.add(&*columns.risk_level)?;
+        values.add(&*columns.status)?;
+        values.add(&columns.timestamp)?;
+        values.add(&columns.issuer_id)?;
+        values.add(&columns.principal_id)?;
+        values.add(signed)?;
+        values.add(link.body.hash().to_string())?;
+        values.add(&columns.previous)?;
+        values.add(&columns.issued_at)
+    })
 }
 
 /// Marks the journal of a chain as filed up to the last of these rows, and its head as that of the

@@ -1,5 +1,7 @@
 //! The touches of a record as it is filed, and the recent touch of another agent that a write meets.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, params};
 use touch::contention::{FreshMeeting, FreshTouch, meeting};
 use touch::targets::Access;
@@ -7,6 +9,7 @@ use touch::targets::Access;
 use crate::error::StoreError;
 use crate::limits::{MEETING_LATER, MEETING_TOUCHES_MAX};
 use crate::touches::{WINDOW, who, who_of};
+use crate::write::inserting::Inserts;
 
 /// A resource that a record touches, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +32,24 @@ pub(crate) struct MetTouch {
     pub(crate) meeting: FreshMeeting<String, i64>,
 }
 
-pub(crate) fn insert(
-    db: &Connection,
-    record: TouchingRecord<'_>,
-    number: i64,
-    touched: &[TargetTouch],
-) -> Result<(), StoreError> {
+static TOUCHES: LazyLock<Inserts> = LazyLock::new(|| {
     // Those of a record that was lost may still be there.
-    let mut statement = db.prepare_cached(
-        "INSERT OR IGNORE INTO touches (target, started_us, who, number) VALUES (?1, ?2, ?3, ?4)",
-    )?;
-    for TargetTouch { target, access } in touched {
-        statement.execute(params![target, record.at_us, who(record.agent, *access), number])?;
-    }
-    Ok(())
+    Inserts::new("INSERT OR IGNORE INTO", "touches", "target, started_us, who, number")
+});
+
+/// Inserts the touches of records, which are given with their numbers.
+pub(crate) fn insert<'a>(
+    db: &Connection,
+    records: impl Iterator<Item = (i64, TouchingRecord<'a>, &'a [TargetTouch])>,
+) -> Result<(), StoreError> {
+    let touches: Vec<[i64; 4]> = records
+        .flat_map(|(number, record, touched)| {
+            touched.iter().map(move |touch| {
+                [touch.target, record.at_us, who(record.agent, touch.access), number]
+            })
+        })
+        .collect();
+    TOUCHES.insert(db, &touches, |touch, values| touch.iter().try_for_each(|it| values.add(it)))
 }
 
 /// Returns the worst meeting of a record's writes with recent touches of other agents. The record's
