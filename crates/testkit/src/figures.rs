@@ -42,8 +42,11 @@ pub fn movements(
         let before = *before.get(figure)?;
         let difference = before.abs_diff(*now);
         let is_far = difference as f64 * 100.0 > before as f64 * PERCENT_MAX;
-        (is_far && difference > noise)
-            .then(|| Movement { figure: figure.clone(), before, now: *now })
+        (is_far && difference > noise).then(|| Movement {
+            figure: figure.clone(),
+            before,
+            now: *now,
+        })
     };
     now.iter().filter_map(moved).collect()
 }
@@ -70,13 +73,8 @@ mod tests {
             all.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
         };
         let before = figures(&[("at", 1000), ("over", 1000), ("under", 1000), ("small", 10)]);
-        let now = figures(&[
-            ("at", 1050),
-            ("over", 1051),
-            ("under", 949),
-            ("small", 30),
-            ("new", 5_000),
-        ]);
+        let now =
+            figures(&[("at", 1050), ("over", 1051), ("under", 949), ("small", 30), ("new", 5_000)]);
         let found = movements(&before, &now, 20);
         let shown: Vec<_> =
             found.iter().map(|moved| (moved.figure.as_str(), moved.is_rise())).collect();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 pub mod agent;
+pub mod answer;
 pub mod callgrind;
 pub mod client;
 pub mod figures;

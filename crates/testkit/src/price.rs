@@ -1,8 +1,8 @@
 //! The price of a call in instructions, divided among the parts of the gate.
 //!
-//! A part is found in two steps. First, each thread gets a role, by a function that only this thread
-//! runs: the threads of the signer, the writer and the log are one part each. Second, on a thread
-//! that serves connections, the path of each cost is walked from the function outward, and the first
+//! A part is found in two steps. First, each thread gets a role by the function, of those in `ROLES`,
+//! under which it spends most: the threads of the signer, the writer and the log are one part each.
+//! Second, on a thread that serves connections, the path of each cost is walked from the function outward, and the first
 //! frame that begins with one of the `ANCHORS` names the part; so `memcpy` under `store::` under
 //! `gateway::pipeline::` belongs to the record. A path without such a frame is the front: the
 //! runtime, hyper, sessions. Every other thread is the rest. Each cost is counted in exactly one
@@ -94,13 +94,18 @@ const ANCHORS: [(&str, PricePart); 17] = [
     ("gateway::front::", PricePart::Front),
 ];
 
-/// Functions that show which part a whole thread is.
-const ROLES: [(&str, PricePart); 4] = [
+/// Code that shows which part a whole thread is; `Front` stands for a thread that serves connections.
+const ROLES: [(&str, PricePart); 5] = [
     ("gateway::pipeline::", PricePart::Front),
     ("store::write::signer::", PricePart::Signer),
-    ("store::write::writer::run", PricePart::Writer),
+    ("store::write::row::JournalRow::sign", PricePart::Signer),
+    ("store::write::writer::", PricePart::Writer),
     ("countersign::logging::writer::Shared::write_lines", PricePart::Log),
 ];
+
+/// A thread that spends less than one part in this many under such code has no role: many threads
+/// pass through it once.
+const ROLE_SHARE: u64 = 10;
 
 /// The costs of a run.
 #[derive(Default)]
@@ -170,7 +175,7 @@ impl Price {
 
     /// Returns the functions of a part that cost most by themselves, with their instructions in one
     /// call.
-    pub fn dearest(&self, part: PricePart, count: usize) -> Vec<(Arc<str>, u64)> {
+    pub fn top_functions(&self, part: PricePart, count: usize) -> Vec<(Arc<str>, u64)> {
         let of_part = self.many.functions.iter().filter(|((of, _), _)| *of == part);
         let mut costs: Vec<(Arc<str>, u64)> = of_part
             .map(|(key, cost)| {
@@ -186,12 +191,15 @@ impl Price {
     }
 }
 
-/// Finds the part that a thread is; `Front` stands for a thread that serves connections.
 fn role(thread: &ThreadCosts) -> PricePart {
-    let frames = || thread.paths.iter().flat_map(|path| &path.frames);
-    let has = |prefix: &str| frames().any(|frame| is_in(frame, prefix));
-    let found = ROLES.into_iter().find(|(prefix, _)| has(prefix));
-    found.map_or(PricePart::Rest, |(_, part)| part)
+    let cost_under = |prefix: &str| -> u64 {
+        let is_under = |path: &&PathCost| path.frames.iter().any(|frame| is_in(frame, prefix));
+        thread.paths.iter().filter(is_under).map(|path| path.cost).sum()
+    };
+    let costs = ROLES.map(|(prefix, part)| (cost_under(prefix), part));
+    let most = costs.into_iter().max_by_key(|(cost, _)| *cost);
+    let is_role = |(cost, _): &(u64, PricePart)| *cost > thread.total / ROLE_SHARE;
+    most.filter(is_role).map_or(PricePart::Rest, |(_, part)| part)
 }
 
 fn part(path: &PathCost) -> PricePart {
@@ -228,12 +236,21 @@ mod tests {
                 (&["memcpy", make, "hyper::proto::dispatch", "start"], 200 * calls),
                 (&["memcpy", "store::append", end, make, "start"], 30 * calls),
                 (&["hyper::client", call, make, "start"], 4 * calls),
-                (&["start"], 999_999),
+                (&["start"], 99),
             ]),
             thread(&[(&["sign", "store::write::signer::Signer::spawn::{{closure}}"], 70 * calls)]),
-            thread(&[(&["receipt::canonical::write", "store::write::writer::run"], 60 * calls)]),
+            thread(&[
+                (&["receipt::canonical::write", "store::write::writer::run"], 59 * calls),
+                (
+                    &["send", "store::write::signer::Signer::sign", "store::write::writer::run"],
+                    calls,
+                ),
+            ]),
             thread(&[(&["countersign::logging::writer::Shared::write_lines"], 50 * calls)]),
-            thread(&[(&["store::read::query", "start"], 12_345 - calls)]),
+            thread(&[
+                (&["store::read::query", "start"], 12_345 - calls),
+                (&["gateway::pipeline::intake", "start"], 12),
+            ]),
         ]
     }
 
@@ -248,7 +265,7 @@ mod tests {
         assert_eq!(parts, [1_000, 200, 30, 4, 70, 60, 50, 0]);
         assert_eq!(price.sum(), 1_414);
         assert_eq!(price.figures()["sum"], 1_414);
-        assert_eq!(price.dearest(PricePart::Front, 1), [(Arc::from("memcpy"), 1_000)]);
+        assert_eq!(price.top_functions(PricePart::Front, 1), [(Arc::from("memcpy"), 1_000)]);
     }
 
     #[test]
