@@ -4,14 +4,15 @@
 
 mod rig {
     pub(crate) mod catalog;
+    #[allow(dead_code, reason = "each measurement uses its part")]
     pub(crate) mod client;
-    pub(crate) mod figures;
     #[allow(dead_code, reason = "each measurement uses its part")]
     pub(crate) mod process;
+    pub(crate) mod relay;
+    #[allow(dead_code, reason = "each measurement uses its part")]
     pub(crate) mod upstream;
 }
 
-use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -19,29 +20,25 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::body::Bytes;
 use axum::serve::ListenerExt;
 use domain::Caller;
 use futures_util::future::join_all;
 use gateway::front::http::{Front, FrontDoor};
 use gateway::spec::ServerSpec;
 use gateway::{GateSettings, Gateway};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use http_body_util::BodyExt;
+use hyper::Request;
 use mcp::http::guard::Guard;
 use serde_json::json;
 use store::Store;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use rig::catalog::Set;
 use rig::client::{Client, INITIALIZE};
-use rig::figures::{median, quantile};
 use rig::process::{Gate, Process};
+use rig::relay::relay;
 use rig::upstream::{self, Upstream};
+use testkit::figures::{median, quantile};
 
 const TOOLS: usize = 10_000;
 const LIST_ROUNDS: usize = 40;
@@ -278,49 +275,6 @@ impl Drop for Pipes {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Runs the smallest possible intermediary: it reads a whole message, forwards it, reads the whole
-/// response and returns it. Each connection has one behind it, so it needs no pool.
-async fn relay(target: &str) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    upstream::announce(&listener);
-    let accepting = async {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(relay_connection(stream, target.to_owned()));
-        }
-    };
-    tokio::select! {
-        () = accepting => {}
-        () = upstream::parent_gone() => {}
-    }
-}
-
-async fn relay_connection(stream: TcpStream, target: String) {
-    let behind = TcpStream::connect(target).await.expect("the upstream listens");
-    for side in [&stream, &behind] {
-        side.set_nodelay(true).expect("a TCP socket");
-    }
-    let (sender, connection) = handshake(TokioIo::new(behind)).await.expect("HTTP");
-    tokio::spawn(connection);
-    let sender = Arc::new(tokio::sync::Mutex::new(sender));
-    let service = service_fn(move |request| relay_message(sender.clone(), request));
-    let _ = hyper::server::conn::http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-}
-
-async fn relay_message(
-    sender: Arc<tokio::sync::Mutex<SendRequest<Full<Bytes>>>>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (parts, body) = request.into_parts();
-    let body = body.collect().await.expect("a whole message").to_bytes();
-    let request = Request::from_parts(parts, Full::from(body));
-    let response = sender.lock().await.send_request(request).await.expect("an answer");
-    let (parts, body) = response.into_parts();
-    let body = body.collect().await.expect("a whole answer").to_bytes();
-    Ok(Response::from_parts(parts, Full::from(body)))
 }
 
 /// Runs the gate with a store that keeps nothing and without a log, in its own process.

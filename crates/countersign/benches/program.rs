@@ -1,8 +1,15 @@
 //! The program from the user's side: the time until it is ready, and its memory when idle.
 
+mod rig {
+    #[allow(dead_code, reason = "each measurement uses its part")]
+    pub(crate) mod process;
+}
+
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rig::process::program_file;
 
 const RUNS: usize = 20;
 
@@ -28,7 +35,7 @@ fn main() {
 fn measure() -> (f64, f64) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let started = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+    let mut child = Command::new(program_file())
         .args(["serve", "--listen", "127.0.0.1:0", "-o", "json", "--home"])
         .arg(home.path())
         .env("XDG_CONFIG_HOME", home.path())

@@ -3,9 +3,11 @@
 
 mod rig {
     pub(crate) mod catalog;
+    #[allow(dead_code, reason = "each measurement uses its part")]
     pub(crate) mod client;
-    pub(crate) mod figures;
+    #[allow(dead_code, reason = "each measurement uses its part")]
     pub(crate) mod process;
+    #[allow(dead_code, reason = "each measurement uses its part")]
     pub(crate) mod upstream;
 }
 
@@ -20,9 +22,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use rig::catalog::Set;
 use rig::client::{Client, INITIALIZE};
-use rig::figures::{median, quantile};
 use rig::process::{Gate, Process, program};
 use rig::upstream::{self, Upstream};
+use testkit::figures::{median, quantile};
 
 const TOOLS: usize = 10_000;
 const SERVERS: usize = 100;
@@ -112,22 +114,6 @@ fn entries(upstream: &Process, servers: usize, more: impl Fn(usize, &mut Value))
     Value::Object((0..servers).map(entry).collect::<Map<_, _>>())
 }
 
-/// Waits until every server has listed its tools, and returns the time taken.
-async fn listed(client: &mut Client, since: Instant, servers: usize) -> f64 {
-    let ask = r#"{"name":"upstream_servers","arguments":{}}"#;
-    loop {
-        let answer = client.ask("tools/call", ask).await;
-        let answer: Value = serde_json::from_slice(&answer).expect("JSON");
-        let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
-        let answer: Value = serde_json::from_str(text).expect("a JSON document");
-        let entries = answer["servers"].as_array().expect("a list of servers");
-        if entries.iter().filter(|entry| entry["state"] == "ready").count() == servers {
-            return since.elapsed().as_secs_f64() * 1e3;
-        }
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
-}
-
 /// Returns the queries of both development sets, evenly drawn.
 fn queries() -> Vec<String> {
     #[derive(Deserialize)]
@@ -159,7 +145,8 @@ async fn retrieve() {
     let (gate, _upstream) = gate("scale", TOOLS, SERVERS);
     let ready = Instant::now();
     let mut http = Client::greet(&gate.address, "/mcp", &gate.token).await;
-    let listed_ms = listed(&mut http, ready, SERVERS).await;
+    http.listed(SERVERS).await;
+    let listed_ms = ready.elapsed().as_secs_f64() * 1e3;
     let mut bridge = Bridge::greet(&gate).await;
     tokio::time::sleep(IDLE).await;
     let pid = gate.process.child.id();
@@ -264,7 +251,7 @@ fn memory_mb(pid: u32, line: &str) -> f64 {
 async fn compact(set: &str) {
     let (gate, _upstream) = gate(set, COMPACT_TOOLS, COMPACT_SERVERS);
     let mut client = Client::greet(&gate.address, "/mcp", &gate.token).await;
-    listed(&mut client, Instant::now(), COMPACT_SERVERS).await;
+    client.listed(COMPACT_SERVERS).await;
     let (mut by_length, mut by_words) = (Vec::new(), Vec::new());
     for query in queries() {
         let answer = client.ask("tools/call", &search(&query, "compact")).await;

@@ -1,11 +1,17 @@
 //! A minimal MCP client: one persistent HTTP connection, one session, responses as bytes.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::TcpStream;
+
+/// The polling interval, long enough not to take time from the gate.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) struct Client {
     sender: SendRequest<Full<Bytes>>,
@@ -49,6 +55,22 @@ impl Client {
         let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
         assert!(answer.starts_with(start.as_bytes()), "{method} through {}: {answer:?}", self.path);
         answer
+    }
+
+    /// Waits until this many servers have listed their tools, as a client of `/mcp` sees it.
+    pub(crate) async fn listed(&mut self, servers: usize) {
+        let ask = r#"{"name":"upstream_servers","arguments":{}}"#;
+        loop {
+            let answer = self.ask("tools/call", ask).await;
+            let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+            let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+            let answer: Value = serde_json::from_str(text).expect("a JSON document");
+            let entries = answer["servers"].as_array().expect("a list of servers");
+            if entries.iter().filter(|entry| entry["state"] == "ready").count() == servers {
+                return;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     async fn post(&mut self, body: String) -> Bytes {

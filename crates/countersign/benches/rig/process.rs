@@ -1,11 +1,17 @@
 //! Processes of a measurement: started, awaited until their first line, ended when dropped.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+/// The variable that names another build of the program to measure.
+const PROGRAM: &str = "COUNTERSIGN_BENCH_PROGRAM";
 
 pub(crate) struct Process {
     pub(crate) child: Child,
@@ -56,11 +62,16 @@ impl Gate {
     }
 
     pub(crate) fn configured(config: &Value) -> Gate {
+        Gate::under(&[], config)
+    }
+
+    /// Starts the gate as the last argument of another command, such as a profiler.
+    pub(crate) fn under(outer: &[&OsStr], config: &Value) -> Gate {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let text = config.to_string();
         let config = dir.path().join("config.json");
         fs::write(&config, text).expect("the config can be written");
-        let mut command = program(&dir);
+        let mut command = in_folder(&dir, outer);
         command.args(["serve", "--listen", "127.0.0.1:0", "-o", "json", "--config"]).arg(config);
         let process = Process::start(&mut command);
         let ready: Value = serde_json::from_str(&process.line).expect("the ready line is JSON");
@@ -69,14 +80,38 @@ impl Gate {
         let token = fs::read_to_string(token).expect("the token is there").trim().to_owned();
         Gate { process, dir, address, token }
     }
+
+    /// Ends the gate as a supervisor would, and returns its folder once everything is filed.
+    pub(crate) fn end(mut self) -> TempDir {
+        let child = &mut self.process.child;
+        kill_process(Pid::from_child(child), Signal::TERM).expect("it runs");
+        let status = child.wait().expect("it ends");
+        assert!(status.success(), "the gate ended with {status}");
+        self.dir
+    }
 }
 
 /// Returns a command for the program that does not touch the user's own folders.
 pub(crate) fn program(dir: &TempDir) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    in_folder(dir, &[])
+}
+
+fn in_folder(dir: &TempDir, outer: &[&OsStr]) -> Command {
+    let program = program_file();
+    let words = [outer, &[program.as_os_str()]].concat();
+    let mut command = Command::new(words[0]);
     command
+        .args(&words[1..])
         .env("COUNTERSIGN_HOME", dir.path().join("home"))
         .env("XDG_CONFIG_HOME", dir.path())
         .current_dir(dir.path());
     command
+}
+
+/// Returns the build that is measured: cargo's, unless the environment names another.
+pub(crate) fn program_file() -> PathBuf {
+    match std::env::var_os(PROGRAM) {
+        Some(program) => std::path::absolute(program).expect("a path"),
+        None => env!("CARGO_BIN_EXE_countersign").into(),
+    }
 }

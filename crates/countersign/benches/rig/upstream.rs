@@ -1,6 +1,6 @@
 //! The upstream of a measurement, in its own process: an HTTP server whose path `/N` is an MCP
-//! server with its share of the tools, and `/echo` one that echoes. Its responses are prepared, so
-//! that it costs as little as an upstream can.
+//! server with its share of the tools, and `/echo` and `/plain` ones that echo. Its responses are
+//! prepared, so that it costs as little as an upstream can.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,6 +42,15 @@ impl Upstream {
         };
         Upstream::new(&[tool("echo_read", true), tool("echo_write", false)])
     }
+
+    /// Returns one tool without annotations, so that its calls count as changing something.
+    fn plain() -> Upstream {
+        Upstream::new(&[raw(
+            r#"{"name":"echo","description":"Says what it is told.","inputSchema":
+            {"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}"#
+                .to_owned(),
+        )])
+    }
 }
 
 impl Service for Upstream {
@@ -78,6 +87,7 @@ pub(crate) async fn serve(set: Set, tools: usize, servers: usize) {
         .map(|(number, share)| (format!("/{number}"), Arc::new(Upstream::new(share))))
         .collect();
     services.insert("/echo".to_owned(), Arc::new(Upstream::echo()));
+    services.insert("/plain".to_owned(), Arc::new(Upstream::plain()));
     let (services, sessions) = (Arc::new(services), Sessions::new());
     let router = Router::new().fallback(move |request: HttpRequest| {
         let (services, sessions) = (services.clone(), sessions.clone());
