@@ -1,6 +1,7 @@
 //! Tests of what is redacted and what is kept, and that redacting twice changes nothing.
 
 mod formats;
+mod values;
 
 use proptest::prelude::*;
 use serde_json::json;
