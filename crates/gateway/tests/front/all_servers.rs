@@ -119,6 +119,10 @@ async fn resources_of_all_servers_come_in_pages_that_belong_to_their_caller() {
     for tampered in [&cursor[1..], &format!("{cursor}A"), "AAAA", ""] {
         assert_eq!(refused(&client, tampered).await, -32602, "{tampered}");
     }
+    for method in ["prompts/list", "resources/templates/list"] {
+        let error = client.refused(method, json!({"cursor": cursor})).await;
+        assert_eq!(error.code, -32602, "{method} has no pages");
+    }
     let again = gate.client("/mcp/all").await;
     let again = again.request("resources/list", json!({"cursor": cursor})).await;
     assert!(again.is_ok(), "another session of the same caller");
