@@ -36,8 +36,9 @@ pub(crate) const FILE_MAX: usize = 512;
 /// Rows filed between two checks for a waiting commit, about 20 µs each.
 pub(crate) const FILE_AT_ONCE: usize = 32;
 
-/// The longest time between commit and filing of a row; readers promise a second.
-pub(crate) const FILE_AFTER: Duration = Duration::from_millis(50);
+/// The longest time between commit and filing of a row; readers promise a second. The longer, the
+/// more rows share the cost of a transaction and the pages that it writes.
+pub(crate) const FILE_AFTER: Duration = Duration::from_millis(200);
 
 /// Rows that wait to be filed before commits wait for them, in number and in bytes of kept
 /// payloads.
