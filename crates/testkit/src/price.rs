@@ -98,7 +98,7 @@ const ANCHORS: [(&str, PricePart); 17] = [
 const ROLES: [(&str, PricePart); 5] = [
     ("gateway::pipeline::", PricePart::Front),
     ("store::write::signer::", PricePart::Signer),
-    ("store::write::row::JournalRow::sign", PricePart::Signer),
+    ("receipt::key::SigningKey::sign", PricePart::Signer),
     ("store::write::writer::", PricePart::Writer),
     ("countersign::logging::writer::Shared::write_lines", PricePart::Log),
 ];
