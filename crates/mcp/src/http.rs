@@ -15,6 +15,7 @@ mod failure;
 pub mod guard;
 mod inbound;
 pub mod legacy;
+mod open_sessions;
 mod outbound;
 mod pool;
 mod refusal;

@@ -3,7 +3,6 @@
 //!
 //! A revision without sessions branches off in [`Sessions::post`], before the session lookup.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use super::event_log::ReplayRoom;
+use super::open_sessions::OpenSessions;
 use super::refusal::{Refusal, json_response};
 use super::session::HttpSession;
 use super::streams::AnswerForm;
@@ -42,7 +42,7 @@ pub struct Sessions {
 
 #[derive(Default)]
 struct SessionTable {
-    by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
+    open: Mutex<OpenSessions>,
     room: Arc<ReplayRoom>,
     is_closing: AtomicBool,
 }
@@ -73,20 +73,20 @@ impl Sessions {
     /// [`limits::DRAIN`] to finish. Responses of clients are still accepted meanwhile.
     pub async fn close_all(&self, reason: &str) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        let sessions: Vec<Arc<HttpSession>> = lock(&self.shared.by_id).values().cloned().collect();
+        let sessions = lock(&self.shared.open).all();
         for session in &sessions {
             session.end_standing(reason);
         }
         let idle = join_all(sessions.iter().map(|session| session.peer.idle()));
         let _ = tokio::time::timeout(limits::DRAIN, idle).await;
-        let sessions: Vec<_> = lock(&self.shared.by_id).drain().collect();
-        for (_, session) in sessions {
+        let sessions = lock(&self.shared.open).remove_all();
+        for session in sessions {
             session.close(reason);
         }
     }
 
     pub fn len(&self) -> usize {
-        lock(&self.shared.by_id).len()
+        lock(&self.shared.open).len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -191,11 +191,11 @@ impl Sessions {
         let id = random_id().map_err(|_| Refusal::overloaded("cannot generate a session id"))?;
         self.sweep();
         // Rejected before a service is created if possible; checked again when it counts.
-        self.refuse_more(&lock(&self.shared.by_id), owner)?;
+        self.refuse_more(&lock(&self.shared.open), owner)?;
         let session = Arc::new(HttpSession::new(owner.clone(), open(), &self.shared.room));
-        let mut by_id = lock(&self.shared.by_id);
-        self.refuse_more(&by_id, owner)?;
-        by_id.insert(id.clone(), session.clone());
+        let mut sessions = lock(&self.shared.open);
+        self.refuse_more(&sessions, owner)?;
+        sessions.insert(id.clone(), session.clone());
         Ok(SessionOpening { sessions: self, id, session, is_kept: false })
     }
 
@@ -241,7 +241,7 @@ impl Sessions {
     }
 
     fn find(&self, id: &str, owner: &SessionOwner) -> Result<Arc<HttpSession>, Refusal> {
-        let found = lock(&self.shared.by_id).get(id).cloned();
+        let found = lock(&self.shared.open).get(id);
         let session = found
             .filter(|session| session.belongs_to(owner))
             .ok_or_else(Refusal::unknown_session)?;
@@ -254,7 +254,7 @@ impl Sessions {
     }
 
     fn remove(&self, id: &str, reason: &str) {
-        let removed = lock(&self.shared.by_id).remove(id);
+        let removed = lock(&self.shared.open).remove(id);
         if let Some(session) = removed {
             session.close(reason);
         }
@@ -262,27 +262,18 @@ impl Sessions {
 
     /// Runs on each new session, so that no task has to watch the old ones.
     fn sweep(&self) {
-        let now = Instant::now();
-        let idle: Vec<Arc<HttpSession>> = lock(&self.shared.by_id)
-            .extract_if(|_, session| session.is_idle(now))
-            .map(|(_, session)| session)
-            .collect();
+        let idle = lock(&self.shared.open).sweep(Instant::now());
         for session in idle {
             session.close(IDLE);
         }
     }
 
-    fn refuse_more(
-        &self,
-        sessions: &HashMap<String, Arc<HttpSession>>,
-        owner: &SessionOwner,
-    ) -> Result<(), Refusal> {
+    fn refuse_more(&self, sessions: &OpenSessions, owner: &SessionOwner) -> Result<(), Refusal> {
         self.refuse_while_closing()?;
         if sessions.len() >= limits::HTTP_SESSIONS_MAX {
             return Err(Refusal::overloaded("too many sessions, try again later"));
         }
-        let of_holder = |session: &&Arc<HttpSession>| session.is_held_by(&owner.holder);
-        if sessions.values().filter(of_holder).count() >= limits::HTTP_SESSIONS_PER_HOLDER_MAX {
+        if sessions.held_by(&owner.holder) >= limits::HTTP_SESSIONS_PER_HOLDER_MAX {
             let message = "you have too many sessions: end some with DELETE";
             return Err(Refusal::overloaded(message));
         }

@@ -49,8 +49,8 @@ impl HttpSession {
         self.owner == *owner
     }
 
-    pub(super) fn is_held_by(&self, holder: &str) -> bool {
-        self.owner.holder == holder
+    pub(super) fn holder(&self) -> &str {
+        &self.owner.holder
     }
 
     /// A session with a running request or an open stream is never idle.
