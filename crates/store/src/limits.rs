@@ -129,7 +129,7 @@ pub(crate) const OUTCOME_BYTES_MAX: usize = 256 * 1024;
 /// The number of texts of a run's agents that are shown: more than a person reads.
 pub(crate) const TEXTS_MAX: usize = 2_000;
 
-/// What is added to the write-ahead log until a separate thread copies it into the file.
+/// Bytes added to the write-ahead log after which a separate thread copies it into the file.
 pub(crate) const LOG_COPY_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The interval of that thread: pages that are rewritten repeatedly are copied once.

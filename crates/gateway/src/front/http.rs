@@ -129,7 +129,7 @@ pub fn refused(
 #[derive(Clone)]
 pub struct FrontDoor {
     front: Front,
-    /// Whatever is not an MCP endpoint.
+    /// The routes that are no MCP endpoints.
     others: Router,
     /// May be replaced while it is in use.
     guard: Arc<ArcSwap<Guard>>,
