@@ -1,6 +1,7 @@
 //! A SHA-256 hash as receipts write it: `sha256:` and 64 lowercase hex digits.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use aws_lc_rs::digest::{self, SHA256};
@@ -9,6 +10,9 @@ use text::hex;
 
 const PREFIX: &str = "sha256:";
 const BYTES: usize = 32;
+
+/// The part of a file that is read at once.
+const READ_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; BYTES]);
@@ -21,6 +25,19 @@ impl Hash {
     pub fn of(bytes: &[u8]) -> Hash {
         let hash = digest::digest(&SHA256, bytes);
         Hash(hash.as_ref().try_into().expect("a SHA-256 hash has 32 bytes"))
+    }
+
+    /// Hashes everything that can be read from a file.
+    pub fn of_all(mut content: impl Read) -> io::Result<Hash> {
+        let mut context = digest::Context::new(&SHA256);
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            match content.read(&mut buffer)? {
+                0 => break,
+                count => context.update(&buffer[..count]),
+            }
+        }
+        Ok(Hash(context.finish().as_ref().try_into().expect("a SHA-256 hash has 32 bytes")))
     }
 
     pub fn as_bytes(&self) -> &[u8; BYTES] {

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use domain::config::{AnchorConfig, Durability};
-use receipt::Runtime;
 use receipt::content::Termination;
+use receipt::{Hash, Runtime};
 use rusqlite::Connection;
 
 use crate::database::lock::Lock;
@@ -118,13 +118,12 @@ fn database(evidence: &Evidence, done: &mut Vec<String>) -> Result<(Connection, 
             }
         }
         if !is_absent {
-            aside = Some(rebuild::set_database_aside(home)?);
+            aside = Some(rebuild::set_database_aside(home, done)?);
         }
         done.push("made a new database".to_owned());
     }
     let db = crate::open_tables(home, Durability::Disk)?;
     if let Some(aside) = &aside {
-        done.push(format!("set the damaged database aside as '{}'", aside.display()));
         done.extend(rebuild::from_damaged(&db, aside)?);
     }
     Ok((db, is_absent || aside.is_some()))
@@ -178,16 +177,17 @@ fn words(recovered: &Recovered) -> Vec<String> {
     for chain in &recovered.adopted {
         words.push(format!("adopted chain {chain} from its journal"));
     }
-    words.extend(recovered.faults.iter().cloned());
+    words.extend(recovered.faults.iter().chain(&recovered.notes).cloned());
     words
 }
 
 /// Renames a file of the home, so that it is kept and no longer used.
 pub(crate) fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
     let kept = format!("{name}.aside-{}", timestamp::now().replace(':', ""));
-    fs::rename(home.join(name), home.join(&kept))
-        .map_err(|error| StoreError::Write(format!("cannot set '{name}' aside: {error}")))?;
-    Ok(format!("set '{name}' aside as '{kept}'"))
+    let cannot = |error| StoreError::Write(format!("cannot set '{name}' aside: {error}"));
+    let hash = fs::File::open(home.join(name)).and_then(Hash::of_all).map_err(cannot)?;
+    fs::rename(home.join(name), home.join(&kept)).map_err(cannot)?;
+    Ok(format!("set '{name}' aside as '{kept}' ({hash})"))
 }
 
 /// Signs an account of the repair, in a separate chain.

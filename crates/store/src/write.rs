@@ -24,6 +24,7 @@ pub(crate) mod link;
 pub(crate) mod log_copy;
 mod meeting_log;
 pub(crate) mod message;
+mod missing;
 mod pending;
 pub(crate) mod recovery;
 pub(crate) mod repair;

@@ -73,7 +73,7 @@ impl AnchoredState {
             }
         }
         for head in heads.into_values() {
-            let found = hash_at(db, &head)?;
+            let found = hash_at(db, &head.chain_id, head.length)?;
             state.heads.push(HeadState::read(db, &home.join(WRITERS), head, found)?);
         }
         Ok(Some(state))

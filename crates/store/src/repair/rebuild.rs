@@ -5,9 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use receipt::PublicKey;
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
+use receipt::{Hash, PublicKey};
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags, params};
 use serde_json::Value;
@@ -23,9 +23,9 @@ use crate::upkeep::expiry::EXPORTS;
 use crate::write::chain::filed_end_of;
 use crate::write::{heads, journal};
 
-/// The tables of a database, in the order in which they refer to each other. Touches are made again from
-/// the receipts, and meetings are not needed.
-const TABLES: [&str; 18] = [
+/// The tables of a database, in the order in which they refer to each other. Touches are made again
+/// from the receipts.
+const TABLES: [&str; 19] = [
     "settings",
     "servers",
     "items",
@@ -37,6 +37,7 @@ const TABLES: [&str; 18] = [
     "targets",
     "activity",
     "payloads",
+    "meetings",
     "receipts",
     "checkpoints",
     "runs",
@@ -46,8 +47,15 @@ const TABLES: [&str; 18] = [
     "run_texts",
 ];
 
-/// Renames the database with its log; returns its new name.
-pub(super) fn set_database_aside(home: &Path) -> Result<PathBuf, StoreError> {
+/// Numbers without a readable row after which a damaged table counts as read: more than its damaged
+/// pages hold, and less than a minute's work.
+const MISSED_MAX: usize = 100_000;
+
+/// Renames the database with its log, and says how, with their hashes; returns its new name.
+pub(super) fn set_database_aside(
+    home: &Path,
+    done: &mut Vec<String>,
+) -> Result<PathBuf, StoreError> {
     let kept = home.join(format!("{FILE}.damaged-{}", timestamp::now().replace(':', "")));
     for companion in ["", "-wal", "-shm"] {
         let with = |path: &Path| {
@@ -57,9 +65,13 @@ pub(super) fn set_database_aside(home: &Path) -> Result<PathBuf, StoreError> {
         };
         let (from, to) = (with(&home.join(FILE)), with(&kept));
         if from.exists() {
-            fs::rename(&from, &to).map_err(|error| {
+            let cannot = |error| {
                 StoreError::Write(format!("cannot set '{}' aside: {error}", from.display()))
-            })?;
+            };
+            let hash = fs::File::open(&from).and_then(Hash::of_all).map_err(cannot)?;
+            fs::rename(&from, &to).map_err(cannot)?;
+            let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+            done.push(format!("set '{}' aside as '{}' ({hash})", name(&from), name(&to)));
         }
     }
     Ok(kept)
@@ -73,7 +85,7 @@ pub(super) fn from_damaged(db: &Connection, aside: &Path) -> Result<Vec<String>,
     };
     let mut words = Vec::new();
     for table in TABLES {
-        let copied = transaction::whole(db, |db| Ok(copy_table(db, &damaged, table)))?;
+        let copied = transaction::whole(db, |db| copy_table(db, &damaged, table))?;
         if copied > 0 {
             words.push(format!("recovered {copied} rows of '{table}' from the damaged database"));
         }
@@ -86,11 +98,10 @@ pub(super) fn from_damaged(db: &Connection, aside: &Path) -> Result<Vec<String>,
     Ok(if words.is_empty() { nothing() } else { words })
 }
 
-/// Makes the touches of all records again: from their receipts, and of a call without one from its
-/// main target. Returns their number.
+/// Adds the touches that records lack: from their receipts, and of a call without one from its main
+/// target. Returns their number.
 pub(super) fn make_touches(db: &Connection) -> Result<usize, StoreError> {
     transaction::whole(db, |db| {
-        db.execute("DELETE FROM touches", [])?;
         let mut statement = db.prepare(
             "SELECT number, activity.agent, started_us, system, resource, receipt_json
              FROM activity LEFT JOIN targets USING (target)
@@ -140,50 +151,64 @@ fn target_number(db: &Connection, system: &str, resource: &str) -> Result<i64, S
     Ok(db.prepare_cached(words)?.query_row([system, resource], |row| row.get(0))?)
 }
 
-/// Copies the rows of a table in their order, and after a fault each one by its number.
-fn copy_table(db: &Connection, damaged: &Connection, table: &str) -> usize {
-    let all = format!("SELECT * FROM {table}");
-    let one = format!("SELECT * FROM {table} WHERE rowid = ?1");
-    let last = format!("SELECT max(rowid) FROM {table}");
-    match copy_rows(db, damaged, table, (&all, None)) {
-        (copied, true) => copied,
-        (mut copied, false) => {
-            let last: i64 = damaged.query_row(&last, [], |row| row.get(0)).unwrap_or(0);
-            for number in 1..=last {
-                copied += copy_rows(db, damaged, table, (&one, Some(number))).0;
-            }
-            copied
+/// Copies the rows of a table in their order, and after a fault each one by its number. Returns how
+/// many rows the table has got.
+fn copy_table(db: &Connection, damaged: &Connection, table: &str) -> Result<i64, StoreError> {
+    let count = format!("SELECT count(*) FROM {table}");
+    let rows = || db.query_row(&count, [], |row| row.get::<_, i64>(0));
+    let before = rows()?;
+    if copy_rows(db, damaged, (table, None)).is_err() {
+        copy_by_number(db, damaged, table);
+    }
+    Ok(rows()? - before)
+}
+
+/// Copies the rows of a table one by one. If the last number cannot be read, a long run of numbers
+/// without a row is taken for the end.
+fn copy_by_number(db: &Connection, damaged: &Connection, table: &str) {
+    let number = |what: &str| {
+        let words = format!("SELECT {what} FROM {table}");
+        damaged.query_row(&words, [], |row| row.get::<_, Option<i64>>(0))
+    };
+    // Some tables have no numbers, and are small.
+    if damaged.prepare(&format!("SELECT rowid FROM {table}")).is_err() {
+        return;
+    }
+    let first = number("min(rowid)").ok().flatten().unwrap_or(1);
+    let last = number("max(rowid)").ok().flatten();
+    let mut missed = 0;
+    for row in first..=last.unwrap_or(i64::MAX) {
+        let is_there = copy_rows(db, damaged, (table, Some(row))).unwrap_or(false);
+        missed = if is_there { 0 } else { missed + 1 };
+        if last.is_none() && missed == MISSED_MAX {
+            break;
         }
     }
 }
 
-/// Copies the rows that a query finds; returns how many, and whether it came to its end.
+/// Copies all rows of a table, or the one of a number. Reports whether there were any.
 fn copy_rows(
     db: &Connection,
     damaged: &Connection,
-    table: &str,
-    (query, number): (&str, Option<i64>),
-) -> (usize, bool) {
-    let mut copied = 0;
-    let mut copy = || -> rusqlite::Result<()> {
-        let mut statement = damaged.prepare_cached(query)?;
-        let columns = statement.column_count();
-        let places = vec!["?"; columns].join(", ");
-        // Named, since a file of another version may have others.
-        let names = statement.column_names().collect::<Vec<_>>().join(", ");
-        let insert = format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})");
-        let mut rows = statement.query(rusqlite::params_from_iter(number))?;
-        while let Some(row) = rows.next()? {
-            let values: Vec<SqlValue> =
-                (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
-            // A row that the new tables refuse is damaged too.
-            let inserted = db.prepare_cached(&insert)?.execute(rusqlite::params_from_iter(values));
-            copied += inserted.unwrap_or(0);
-        }
-        Ok(())
-    };
-    let is_whole = copy().is_ok();
-    (copied, is_whole)
+    (table, number): (&str, Option<i64>),
+) -> rusqlite::Result<bool> {
+    let condition = number.map_or("", |_| "WHERE rowid = ?1");
+    let mut statement = damaged.prepare_cached(&format!("SELECT * FROM {table} {condition}"))?;
+    let columns = statement.column_count();
+    let places = vec!["?"; columns].join(", ");
+    // Named, since a file of another version may have others.
+    let names = statement.column_names().collect::<Vec<_>>().join(", ");
+    let insert = format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})");
+    let mut rows = statement.query(rusqlite::params_from_iter(number))?;
+    let mut is_any = false;
+    while let Some(row) = rows.next()? {
+        let values: Vec<SqlValue> =
+            (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+        // A row that the new tables refuse is damaged too.
+        let _ = db.prepare_cached(&insert)?.execute(rusqlite::params_from_iter(values));
+        is_any = true;
+    }
+    Ok(is_any)
 }
 
 /// Adds the receipts of every copy of a chain that a key of this home signed; returns what was

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use domain::config::Durability;
 use receipt::Hash;
-use receipt::checkpoint::Head;
 use receipt::key::SigningKey;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -189,11 +188,15 @@ pub(crate) fn reach(
     Ok(if is_expired { None } else { Some(end_of(db, writers, chain_id)?.sequence) })
 }
 
-/// Returns the hash of the receipt in the place of a head.
-pub(crate) fn hash_at(db: &Connection, head: &Head) -> Result<Option<String>, StoreError> {
+/// Returns the hash of the receipt in a place of a chain.
+pub(crate) fn hash_at(
+    db: &Connection,
+    chain_id: &str,
+    sequence: u64,
+) -> Result<Option<String>, StoreError> {
     let words = "SELECT receipt_hash FROM receipts WHERE chain_id = ?1 AND sequence = ?2";
     let mut statement = db.prepare_cached(words)?;
-    Ok(statement.query_row(params![head.chain_id, head.length], |row| row.get(0)).optional()?)
+    Ok(statement.query_row(params![chain_id, sequence], |row| row.get(0)).optional()?)
 }
 
 /// Returns the last filed receipt of a chain.

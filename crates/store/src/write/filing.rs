@@ -203,7 +203,8 @@ impl Filer {
         for row in rows {
             // A start whose end is among the same rows is filed with it.
             let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
-            if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
+            let is_filed = row.promise.as_ref().is_some_and(|promise| promise.is_recorded);
+            if let Some(call) = row.call.as_deref().filter(|_| !ends_here && !is_filed) {
                 self.file_call(db, (&mut *filing, &mut new), call, row)?;
             }
         }

@@ -151,7 +151,9 @@ fn lost_head(db: &Connection, home: &Path, chain_id: &str) -> Result<Option<Head
     let kept = checkpoint_file::kept_checkpoint(home).ok().flatten();
     heads.extend(kept.iter().flat_map(|text| named_by(text)));
     for head in heads.into_iter().filter(|head| head.chain_id == chain_id) {
-        if hash_at(db, &head)?.and_then(|hash| hash.parse().ok()) != Some(head.hash) {
+        if hash_at(db, &head.chain_id, head.length)?.and_then(|hash| hash.parse().ok())
+            != Some(head.hash)
+        {
             return Ok(Some(head));
         }
     }

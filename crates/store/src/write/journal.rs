@@ -12,6 +12,7 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 use crate::record::CallStart;
+use crate::write::missing;
 use crate::write::row::JournalRow;
 
 pub(crate) use file::{
@@ -38,18 +39,38 @@ pub(crate) struct OpenStart {
 }
 
 impl Remnant {
+    /// Reads what follows the last filed entry, as the tables name it.
     pub(crate) fn read(
         db: &Connection,
         chain: i64,
         journal: &mut Journal,
     ) -> Result<Remnant, StoreError> {
-        let filed = "SELECT filed FROM chains WHERE chain = ?1";
-        let filed = db.query_row(filed, [chain], |row| row.get(0))?;
+        let filed = filed(db, chain)?;
         let scan = journal.read()?;
         let lost = scan.lost_after(filed);
         let Scan { rows, damaged, .. } = scan;
         let sorted = Remnant::of(rows, filed);
         Ok(Remnant { damaged, lost, ..sorted })
+    }
+
+    /// Reads whatever is in no table: each row is looked up, since the tables may have lost some
+    /// that were filed.
+    pub(crate) fn read_by_row(
+        db: &Connection,
+        chain: i64,
+        journal: &mut Journal,
+    ) -> Result<Remnant, StoreError> {
+        let scan = journal.read()?;
+        // If there are receipts of the chain, those that are missing among them are counted.
+        let has_receipts = "SELECT EXISTS (SELECT 1 FROM receipts JOIN chains USING (chain_id)
+             WHERE chain = ?1)";
+        let has_receipts: bool = db.query_row(has_receipts, [chain], |row| row.get(0))?;
+        let carried = scan.header.as_ref().filter(|_| has_receipts).map_or(0, |it| it.filed);
+        let lost = scan.lost_after(filed(db, chain)?.max(carried));
+        let Scan { rows, damaged, .. } = scan;
+        let Remnant { unfiled, starts, .. } = Remnant::of(rows, 0);
+        let unfiled = missing::only(db, unfiled)?;
+        Ok(Remnant { unfiled, starts, damaged, lost })
     }
 
     /// Sorts rows that were filed up to an entry.
@@ -78,4 +99,9 @@ impl Remnant {
         starts.sort_by_key(|start| start.entry);
         Remnant { unfiled, starts, damaged: Vec::new(), lost: LostEntries::default() }
     }
+}
+
+fn filed(db: &Connection, chain: i64) -> Result<i64, StoreError> {
+    let words = "SELECT filed FROM chains WHERE chain = ?1";
+    Ok(db.query_row(words, [chain], |row| row.get(0))?)
 }

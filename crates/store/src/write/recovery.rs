@@ -24,6 +24,7 @@ use crate::write::filing::{self, Consequence, Filer};
 use crate::write::heads;
 use crate::write::journal::{self, Journal, OpenStart, Remnant};
 use crate::write::link::{ChainEnd, ChainRef};
+use crate::write::missing;
 use crate::write::pending;
 use crate::write::repair::{self, JournalRepair};
 use crate::write::row::JournalRow;
@@ -39,6 +40,8 @@ pub(crate) struct Recovered {
     pub(crate) faults: Vec<String>,
     /// Committed entries that could not be recovered.
     pub(crate) lost: u64,
+    /// What an ordered recovery brought back and kept, in words.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Closes every chain whose writer is gone. The caller holds the maintenance lock.
@@ -59,7 +62,7 @@ pub(crate) fn recover(
         let is_left =
             abandoned(db, writers, adoption)?.iter().any(|chain| chain.number == left.number);
         if is_left && !is_cut(db, home, &left, &recovered.adopted, adoption)? {
-            close(db, writers, keys, (left, lock), &mut recovered)?;
+            close(db, writers, keys, (left, lock, adoption), &mut recovered)?;
         }
     }
     recovered.faults.iter().for_each(|fault| tracing::error!("{fault}"));
@@ -137,20 +140,26 @@ fn signing(db: &Connection, keys: &Keys, left: &AbandonedChain) -> Result<Signin
     Ok(Signing::Continued(current))
 }
 
-/// Files what is left of a chain, and ends it.
+/// Files what is left of a chain, and ends it. If a person ordered it, every row of the journal is
+/// looked up in the tables, and the journal is kept.
 fn close(
     db: &Connection,
     writers: &Path,
     keys: &Keys,
-    (left, lock): (AbandonedChain, Lock),
+    (left, lock, adoption): (AbandonedChain, Lock, Adoption),
     recovered: &mut Recovered,
 ) -> Result<(), StoreError> {
     let Some(mut journal) = Journal::left(writers, &left.chain_id)? else {
         tracing::warn!(chain = %left.chain_id, "the lock file of a living writer was deleted");
         return Ok(());
     };
-    let mut remnant = Remnant::read(db, left.number, &mut journal)?;
+    let mut remnant = match adoption {
+        Adoption::Intact => Remnant::read(db, left.number, &mut journal)?,
+        Adoption::All => Remnant::read_by_row(db, left.number, &mut journal)?,
+    };
     let mut repair = examine(&left, &remnant, &journal)?;
+    repair.is_by_row = adoption == Adoption::All;
+    let brought_back = remnant.unfiled.iter().filter(|row| row.ended.is_some()).count();
     let receipted = forget_receipts(db, &left, &mut remnant)?;
     match signing(db, keys, &left)? {
         Signing::Continued(key) => {
@@ -159,7 +168,7 @@ fn close(
             let chain = OpenChain::adopt(db, taken)?;
             let consequence = left.is_open.then_some(Termination::Interrupted);
             file(db, &chain, remnant, &mut repair, consequence.map(Consequence::Closed))?;
-            chain.journal.remove();
+            recovered.notes.extend(put_away(&chain.journal, &repair, brought_back)?);
         }
         Signing::Elsewhere(key, end) => {
             repair.ended_at = Some(end.sequence);
@@ -168,7 +177,7 @@ fn close(
             let instead = Consequence::ClosedInstead(left.number);
             file(db, &chain, remnant, &mut repair, Some(instead))?;
             chain.journal.remove();
-            journal.remove();
+            recovered.notes.extend(put_away(&journal, &repair, brought_back)?);
             drop(lock);
         }
     }
@@ -177,6 +186,26 @@ fn close(
     recovered.lost += repair.lost.count();
     recovered.faults.extend(repair.words());
     Ok(())
+}
+
+/// Removes a journal of which everything is in the tables; an ordered recovery keeps it, and says so.
+fn put_away(
+    journal: &Journal,
+    repair: &JournalRepair,
+    brought_back: usize,
+) -> Result<Option<String>, StoreError> {
+    if !repair.is_by_row {
+        journal.remove();
+        return Ok(None);
+    }
+    let kept = journal.set_whole_aside()?;
+    Ok(kept.map(|(name, hash)| {
+        let chain = &repair.chain_id;
+        format!(
+            "filed {brought_back} ended calls of chain {chain} from its journal, which is kept as \
+             '{WRITERS}/{name}' ({hash})"
+        )
+    }))
 }
 
 /// Reports what is damaged in a journal, and sets aside what was not filed.
@@ -237,8 +266,21 @@ fn file(
     let mut filer = Filer::default();
     for row in &mut unfiled {
         find_call(db, row, repair)?;
-        compose_again(chain, &mut end, row, repair);
+    }
+    if repair.is_by_row {
+        compose_in_place(db, chain, &mut end, &mut unfiled)?;
+    }
+    for row in &mut unfiled {
+        // Nothing follows the receipt that ended a chain.
+        if row.link.is_none() && (ending.is_some() || !repair.is_by_row) {
+            compose_again(chain, &mut end, row, repair);
+        }
         row.sign(&chain.key);
+    }
+    if repair.is_by_row {
+        // Entries that are lost had receipts too, and are counted with the others.
+        let lost = missing::lost_receipts(db, &repair.chain_id, &unfiled)?;
+        repair.lost_receipts = lost.saturating_sub(repair.lost.count());
     }
     let Some(consequence) = ending else {
         filer.file(db, chain.by_ref(), &unfiled, Consequence::Nothing)?;
@@ -285,6 +327,32 @@ fn find_call(
     Ok(())
 }
 
+/// Composes receipts that the tables lost, each in its place between those that they kept.
+fn compose_in_place(
+    db: &Connection,
+    chain: &OpenChain,
+    end: &mut ChainEnd,
+    rows: &mut [JournalRow],
+) -> Result<(), StoreError> {
+    let mut last = ChainEnd::default();
+    for row in rows {
+        let (Some(call), Some(ended), Some(promise)) = (&row.call, &row.ended, &row.promise) else {
+            continue;
+        };
+        let before = missing::place_before(db, chain.by_ref(), promise, last)?;
+        let Some(mut after) = before else { continue };
+        let link = compose::call(chain.issuance(&mut after), call, ended, &promise.issued_at);
+        if link.body.hash().to_string() == promise.hash {
+            last = after;
+            if after.sequence > end.sequence {
+                *end = after;
+            }
+            row.link = Some(link);
+        }
+    }
+    Ok(())
+}
+
 /// Composes the receipt that was committed with a call. If its record or its place differs by now,
 /// the receipt is issued anew and names the promised hash.
 fn compose_again(
@@ -296,7 +364,9 @@ fn compose_again(
     let (Some(call), Some(ended), Some(promise)) = (&row.call, &row.ended, &row.promise) else {
         return;
     };
-    repair.note_place(promise.sequence, end.sequence);
+    if !repair.is_by_row {
+        repair.note_place(promise.sequence, end.sequence);
+    }
     let mut after = *end;
     let mut link = compose::call(chain.issuance(&mut after), call, ended, &promise.issued_at);
     if link.body.hash().to_string() != promise.hash {

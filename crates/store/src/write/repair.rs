@@ -28,6 +28,8 @@ pub(crate) struct JournalRepair {
     pub(crate) reissued: u64,
     /// Ends of calls of which nothing else is known.
     pub(crate) ends_without_start: u64,
+    /// A person ordered it: each row was looked up in the tables, and receipts are counted there.
+    pub(crate) is_by_row: bool,
     /// The file that has the damaged lines.
     pub(crate) set_aside: Option<String>,
     /// The key of the chain, if its secret half is gone, and the chain's last receipt.

@@ -27,6 +27,8 @@ pub(crate) struct ReceiptPromise {
     pub(crate) sequence: u64,
     pub(crate) hash: String,
     pub(crate) issued_at: String,
+    /// The record is in the tables, and only the receipt is missing.
+    pub(crate) is_recorded: bool,
 }
 
 /// The start of a call, and the entry of the journal that holds it.

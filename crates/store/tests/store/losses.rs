@@ -1,6 +1,7 @@
 //! Damaged journals, lost or older databases, deleted keys and lock files: what the home still holds
 //! is recovered, what is lost is counted and signed for, and nothing starts as if it were new.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -430,4 +431,120 @@ async fn copies_of_chains_fill_a_new_database() {
     assert!(look.receipt(&id).is_some());
     assert_eq!(look.chains[0].row_status, "complete");
     home.open().close().await.unwrap();
+}
+
+/// Returns the text of each call's receipt, without its proof, which has the time of the signature.
+fn bodies(look: &Look) -> BTreeMap<String, Value> {
+    let receipts = look.chains.iter().flat_map(|chain| &chain.receipts).cloned();
+    let body = |mut receipt: Value| {
+        receipt.as_object_mut().unwrap().remove("proof");
+        (receipt["id"].as_str().unwrap().to_owned(), receipt)
+    };
+    receipts.map(body).collect()
+}
+
+/// Returns a home as a killed process leaves it, all of whose calls are in the tables and in the
+/// journal, and the ids of the calls.
+async fn filed_and_killed() -> (Home, Vec<String>) {
+    let home = Home::new();
+    let store = home.open();
+    let mut ids = Vec::new();
+    for _ in 0..120 {
+        ids.push(call(&store, Class::Write).await.unwrap().0);
+    }
+    store.settled().await;
+    let copy = home.copy();
+    let db = Connection::open(copy.path().join(store::FILE)).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    (copy, ids)
+}
+
+#[tokio::test]
+async fn what_a_damaged_database_lost_comes_back_from_the_journal() {
+    let (home, ids) = filed_and_killed().await;
+    let before = bodies(&home.look());
+    let whole = fs::read(home.path().join(store::FILE)).unwrap();
+    let page = 4096;
+    let (half, pages) = (whole.len() / 2 / page, whole.len() / page);
+    for (damage, first, last) in
+        [("cut to half", half, pages), ("a hole", half, half + 6), ("its end", pages - 9, pages)]
+    {
+        let home = home.copy();
+        let file = home.path().join(store::FILE);
+        let mut bytes = whole.clone();
+        if damage == "cut to half" {
+            bytes.truncate(first * page);
+        } else {
+            bytes[first * page..last * page].fill(0x5a);
+        }
+        fs::write(&file, &bytes).unwrap();
+        let hash = receipt::Hash::of(&bytes).to_string();
+        let done = store::repair::repair(home.path(), None).unwrap();
+        let look = home.look();
+        ids.iter().for_each(|id| look.assert_recorded(id));
+        let after = bodies(&look);
+        for (id, receipt) in &before {
+            assert_eq!(after.get(id), Some(receipt), "{damage}: {done:#?}");
+        }
+        let repairs = repairs(&look);
+        assert_eq!(repairs.len(), 1, "{damage}: nothing is lost: {repairs:#?}");
+        let account = repairs[0]["done"].to_string();
+        assert!(account.contains(&hash), "{damage}: {account}");
+        let chain = &look.chains[0].id;
+        let kept = fs::read_dir(home.path().join("writers")).unwrap().map(|file| file.unwrap());
+        let mut kept = kept.filter(|file| file.file_name().to_string_lossy().contains(".aside-"));
+        let journal = kept.next().expect("the journal is kept").path();
+        let hash = receipt::Hash::of(&fs::read(&journal).unwrap()).to_string();
+        assert!(account.contains(&hash) && account.contains(chain), "{damage}: {account}");
+        // The next repair finds nothing, and the next process goes on.
+        home.open().close().await.unwrap();
+        assert_eq!(bodies(&home.look()).len(), after.len(), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_somebody_deleted_come_back_from_the_journal() {
+    let (home, ids) = filed_and_killed().await;
+    let before = bodies(&home.look());
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    db.execute_batch(
+        "DELETE FROM receipts WHERE sequence BETWEEN 10 AND 19;
+         DELETE FROM receipts WHERE sequence = 40;
+         DELETE FROM activity WHERE number BETWEEN 15 AND 24;
+         DELETE FROM activity WHERE number = 60;",
+    )
+    .unwrap();
+    drop(db);
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done.iter().any(|words| words.starts_with("filed 21 ended calls")), "{done:#?}");
+    let look = home.look();
+    ids.iter().for_each(|id| look.assert_recorded(id));
+    let after = bodies(&look);
+    assert!(before.iter().all(|(id, receipt)| after.get(id) == Some(receipt)), "{done:#?}");
+}
+
+#[tokio::test]
+async fn what_is_in_no_file_is_counted() {
+    let (home, _) = filed_and_killed().await;
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    db.execute_batch("DELETE FROM receipts WHERE sequence BETWEEN 10 AND 19").unwrap();
+    let chain: String = db.query_row("SELECT chain_id FROM chains", [], |row| row.get(0)).unwrap();
+    drop(db);
+    let journal = journal_file(home.path(), &chain);
+    let mut text = fs::read(&journal).unwrap();
+    let lines = starts(&text);
+    // The lines of the fifth to the twenty-ninth call, each with a start and an end.
+    text.drain(lines[9]..lines[59]);
+    fs::write(&journal, text).unwrap();
+    store::repair::repair(home.path(), None).unwrap();
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let mut texts = db.prepare("SELECT receipt_json FROM receipts ORDER BY sequence").unwrap();
+    let texts = texts.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let accounts: Vec<Value> = texts
+        .map(|text| serde_json::from_str::<Value>(&text).unwrap())
+        .map(|receipt| receipt["issuer"]["runtime"]["ledger_repaired"].clone())
+        .filter(|account| account["subject"] == "journal")
+        .collect();
+    assert_eq!(accounts.len(), 1, "{accounts:#?}");
+    assert_eq!(accounts[0]["lost_receipts"], 10, "{accounts:#?}");
 }

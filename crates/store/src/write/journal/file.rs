@@ -14,6 +14,7 @@ use super::line::{ChainHead, Header, Line, WrittenLine, read, write_line, write_
 use super::scan::{DamagedLine, Scan};
 use crate::database::files_ending;
 use crate::database::lock::is_at;
+use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::JOURNAL_BYTES_KEPT;
 use crate::write::link::ChainEnd;
@@ -209,6 +210,21 @@ impl Journal {
             });
         written.map_err(|error| cannot(&path, &error))?;
         Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+    }
+
+    /// Keeps the journal under a name by which no process recovers it again; returns the name and
+    /// the hash of its content. An empty one is removed.
+    pub(crate) fn set_whole_aside(&self) -> Result<Option<(String, Hash)>, StoreError> {
+        if self.length == 0 {
+            self.remove();
+            return Ok(None);
+        }
+        let failed = |error: io::Error| cannot(&self.path, &error);
+        let hash = Hash::of_all(File::open(&self.path).map_err(failed)?).map_err(failed)?;
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let kept = format!("{name}.aside-{}", timestamp::now().replace(':', ""));
+        fs::rename(&self.path, self.path.with_file_name(&kept)).map_err(failed)?;
+        Ok(Some((kept, hash)))
     }
 
     /// Removes the journal, which is no longer needed.

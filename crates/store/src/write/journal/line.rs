@@ -208,6 +208,7 @@ fn parse(line: &[u8]) -> Result<Line, String> {
         sequence: receipt.sequence,
         hash: receipt.hash,
         issued_at: receipt.issued_at,
+        is_recorded: false,
     });
     let (call, ended) = (started.map(Arc::new), ended.map(Arc::new));
     let (start, link) = (None, None);
