@@ -9,7 +9,7 @@ use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
 use receipt::{Hash, PublicKey};
 use rusqlite::types::Value as SqlValue;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Row, params};
 use serde_json::Value;
 use touch::targets::Access;
 
@@ -204,11 +204,23 @@ fn copy_rows(
     while let Some(row) = rows.next()? {
         let values: Vec<SqlValue> =
             (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+        if table == "receipts" && !is_sound(row) {
+            continue;
+        }
         // A row that the new tables refuse is damaged too.
         let _ = db.prepare_cached(&insert)?.execute(rusqlite::params_from_iter(values));
         is_any = true;
     }
     Ok(is_any)
+}
+
+/// Reports whether a receipt has the hash that is beside it: of a damaged page, SQLite reads whatever is
+/// there.
+fn is_sound(row: &Row<'_>) -> bool {
+    let text = |column| row.get::<_, String>(column).ok();
+    let signed = text("receipt_json").and_then(|text| SignedReceipt::parse(&text).ok());
+    let signed = signed.map(|signed| signed.hash.to_string());
+    signed.is_some() && signed == text("receipt_hash")
 }
 
 /// Adds the receipts of every copy of a chain that a key of this home signed; returns what was
