@@ -111,12 +111,16 @@ impl Program {
         let limit = floor(text, (name_end + LINE_BYTES_MAX).min(text.len()));
         let mut words = Words { text: &text[..limit], at: name_end };
         let mut awaited: Option<&Flag> = None;
+        let mut awaits_operand = self.operand;
         for _ in 0..ARGUMENTS_MAX {
             let word = words.next()?;
             let here = &text[word.clone()];
             let value = match awaited.take() {
                 Some(flag) => Some((flag, word.clone())),
-                None if self.operand && !here.starts_with('-') => Some((&OPERAND, word.clone())),
+                // The first counts even if it is redacted already: what follows it is no secret.
+                None if !here.starts_with('-') && std::mem::take(&mut awaits_operand) => {
+                    Some((&OPERAND, word.clone()))
+                }
                 None => self.attached(here).map(|(flag, skip)| (flag, word.start + skip..word.end)),
             };
             if let Some(span) = value.and_then(|(flag, value)| flag.secret(text, value)) {

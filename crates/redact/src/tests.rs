@@ -566,3 +566,12 @@ fn a_name_that_lost_its_secret_may_hide_its_value() {
     BUILTIN.value(&mut value);
     assert_eq!(value.to_string(), once);
 }
+
+#[test]
+fn an_operand_that_is_redacted_hides_nothing_after_it() {
+    let line =
+        "ConvertTo-SecureString hunter2 -AsPlainText and nine more words that stay as they are";
+    let shown =
+        "ConvertTo-SecureString [redacted] -AsPlainText and nine more words that stay as they are";
+    assert_eq!(BUILTIN.text(line), shown);
+}
