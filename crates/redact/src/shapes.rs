@@ -299,7 +299,7 @@ fn query(text: &str, clue: Range<usize>) -> Option<Span> {
 /// Finds tokens that have no prefix but a dot, of Discord's bots and of Vault's first versions.
 pub(super) fn dotted_tokens(text: &str, spans: &mut Vec<Span>) {
     let bytes = text.as_bytes();
-    for (dot, _) in text.match_indices('.') {
+    for dot in memchr::memchr_iter(b'.', bytes) {
         if bytes.get(dot + 7) == Some(&b'.') {
             spans.extend(discord(text, dot));
         }
@@ -396,7 +396,7 @@ pub(super) fn azure_secrets(text: &str, spans: &mut Vec<Span>) {
     let bytes = text.as_bytes();
     let token = |byte: u8| byte == b'~' || dotted(byte);
     let mut from = 0;
-    while let Some(found) = text[from..].find('~') {
+    while let Some(found) = memchr::memchr(b'~', &bytes[from..]) {
         let tilde = from + found;
         from = tilde + 1;
         let start = tilde.saturating_sub(5);
