@@ -140,17 +140,30 @@ pub(super) fn order(a: &str, b: &str) -> Ordering {
 /// Writes text as a JSON literal in canonical form.
 pub fn write_text(out: &mut String, text: &str) {
     out.push('"');
+    let bytes = text.as_bytes();
     let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
+    while let Some(at) = next_escape(bytes, from) {
         out.push_str(&text[from..at]);
-        write_escape(out, byte);
+        write_escape(out, bytes[at]);
         from = at + 1;
     }
     out.push_str(&text[from..]);
     out.push('"');
+}
+
+/// Finds the next byte that has to be escaped. Most texts have none, so several bytes are compared
+/// at once.
+fn next_escape(bytes: &[u8], from: usize) -> Option<usize> {
+    let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let mut at = from;
+    while let Some(some) = bytes.get(at..).and_then(<[u8]>::first_chunk::<16>) {
+        // Without a branch for each of them.
+        if some.iter().fold(false, |any, byte| any | is_escaped(byte)) {
+            break;
+        }
+        at += some.len();
+    }
+    Some(at + bytes.get(at..)?.iter().position(is_escaped)?)
 }
 
 fn write_escape(out: &mut String, byte: u8) {
