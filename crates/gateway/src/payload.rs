@@ -1,5 +1,6 @@
 //! The stored form of arguments and results: always a hash, the text as configured by the operator.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -56,10 +57,10 @@ impl<'a> CallArguments<'a> {
         let text = self.sent.text().get();
         let (kept, truncated) = match settings.payloads {
             Payloads::None => (None, false),
-            Payloads::Full => cut(&settings.redactor.without_own(text)),
+            Payloads::Full => cut(settings.redactor.without_own(text)),
             Payloads::Redacted => {
                 let value = self.redacted.as_ref().unwrap_or_else(|| self.sent.value());
-                cut(&value.to_string())
+                cut(written(value).into())
             }
         };
         let digest = Some(Digest::of_object(self.sent));
@@ -104,8 +105,8 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     let digest = Some(Digest::of_value(&value));
     let (kept, truncated) = match payloads {
         Payloads::None => (None, false),
-        Payloads::Full => cut(&redactor.without_own(text)),
-        Payloads::Redacted => cut(&value.to_string()),
+        Payloads::Full => cut(redactor.without_own(text)),
+        Payloads::Redacted => cut(written(&value).into()),
     };
     let payload = Payload { bytes, digest, kept, truncated };
     RecordedResult { payload, is_error, has_duplicates }
@@ -116,11 +117,11 @@ fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedRe
     let digest = Some(Digest::Exact(Hash::of(text.as_bytes())));
     let (kept, truncated) = match payloads {
         Payloads::None => (None, false),
-        Payloads::Full => cut(&redactor.without_own(text)),
+        Payloads::Full => cut(redactor.without_own(text)),
         Payloads::Redacted => {
             // A secret is recognised only as a whole, so some of the rest stays until it is removed.
             let (begun, _) = cut_at(text, KEPT_BYTES_MAX + SECRET_BYTES_MAX);
-            let (kept, _) = cut(&redactor.text(begun));
+            let (kept, _) = cut(redactor.text(begun));
             (kept, text.len() > KEPT_BYTES_MAX)
         }
     };
@@ -163,9 +164,15 @@ impl<'de> Visitor<'de> for OutlineVisitor {
     }
 }
 
-fn cut(text: &str) -> (Option<String>, bool) {
-    let (kept, is_cut) = cut_at(text, KEPT_BYTES_MAX);
-    (Some(kept.to_owned()), is_cut)
+/// Writes a value, which takes half of what its `Display` does.
+fn written(value: &Value) -> String {
+    serde_json::to_string(value).expect("a parsed value can be written")
+}
+
+fn cut(text: Cow<'_, str>) -> (Option<String>, bool) {
+    let (kept, is_cut) = cut_at(&text, KEPT_BYTES_MAX);
+    let kept = if is_cut { kept.to_owned() } else { text.into_owned() };
+    (Some(kept), is_cut)
 }
 
 fn cut_at(text: &str, bytes_max: usize) -> (&str, bool) {
