@@ -53,6 +53,11 @@ fn a_name_may_be_known_or_match_a_pattern() {
     let mut value = json!({"acme": 1, "other": 2});
     redactor.value(&mut value);
     assert_eq!(value, json!({"[redacted]": 1, "other": 2}));
+    let redactor = Redactor::builtin();
+    redactor.known().add("tuesday_lunch");
+    let mut value = json!({"tuesday_lunch": 1, "other": 2});
+    redactor.value(&mut value);
+    assert_eq!(value, json!({"[redacted]": 1, "other": 2}));
 }
 
 #[test]
