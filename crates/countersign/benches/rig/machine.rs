@@ -12,7 +12,8 @@ pub(crate) fn describe(tools: &[&str]) -> Value {
     let mut machine = json!({
         "cpu": cpu(),
         "cores": cores,
-        "kernel": read("/proc/sys/kernel/osrelease"),
+        // What follows the version names a distribution's build.
+        "kernel": read("/proc/sys/kernel/osrelease").split('-').next(),
         "rustc": version("rustc"),
         "commit": commit(),
     });
