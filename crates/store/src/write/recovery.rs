@@ -40,7 +40,7 @@ pub(crate) struct Recovered {
     pub(crate) faults: Vec<String>,
     /// Committed entries that could not be recovered.
     pub(crate) lost: u64,
-    /// What an ordered recovery brought back and kept, in words.
+    /// Everything that an ordered recovery brought back or kept, in words.
     pub(crate) notes: Vec<String>,
 }
 
