@@ -94,7 +94,7 @@ const ANCHORS: [(&str, PricePart); 17] = [
     ("gateway::front::", PricePart::Front),
 ];
 
-/// Code that shows which part a whole thread is; `Front` stands for a thread that serves connections.
+/// Code that shows which part a whole thread is; `Front` marks a thread that serves connections.
 const ROLES: [(&str, PricePart); 5] = [
     ("gateway::pipeline::", PricePart::Front),
     ("store::write::signer::", PricePart::Signer),

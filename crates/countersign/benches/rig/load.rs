@@ -1,4 +1,4 @@
-//! A closed loop of clients over HTTP: each has a connection of its own, sends its next call when it
+//! A closed loop of clients over HTTP: each keeps one connection, sends its next call when it
 //! has the answer to the last, and checks the answer.
 
 use std::sync::Arc;

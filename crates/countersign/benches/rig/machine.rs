@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Describes this machine, and the commit of the working tree. `tools` are asked for their versions.
+/// Describes this machine, the commit of the working tree, and the versions of `tools`.
 pub(crate) fn describe(tools: &[&str]) -> Value {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut machine = json!({

@@ -1,4 +1,4 @@
-//! Other gateways and proxies, as far as they are installed in one folder: how each is started in
+//! The other gateways and proxies that are installed in one folder: how each is started in
 //! front of the echoing upstream. docs/performance.md says how they are installed.
 
 use std::fs::{self, File};
@@ -184,7 +184,7 @@ fn context_forge_settings(dir: &TempDir, secret: &str) -> [(&'static str, String
     ]
 }
 
-/// The way into a gateway that is told of its servers once it runs.
+/// The way into a gateway that gets its servers only while it runs.
 #[derive(Default)]
 struct Entry {
     token: String,

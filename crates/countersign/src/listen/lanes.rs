@@ -1,4 +1,4 @@
-//! The threads that serve connections. Each has a runtime of its own, on which everything about its
+//! The threads that serve connections. Each has its own runtime, on which everything about its
 //! connections happens, so that a call changes threads neither on its way to a server nor on its
 //! way back.
 

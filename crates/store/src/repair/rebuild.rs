@@ -47,8 +47,8 @@ const TABLES: [&str; 19] = [
     "run_texts",
 ];
 
-/// Numbers without a readable row after which a damaged table counts as read: more than its damaged
-/// pages hold, and less than a minute's work.
+/// Numbers without a readable row after which a damaged table whose last number is unknown counts as
+/// read.
 const MISSED_MAX: usize = 100_000;
 
 /// Renames the database with its log, and says how, with their hashes; returns its new name.
