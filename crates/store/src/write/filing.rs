@@ -250,24 +250,6 @@ impl Filer {
         self.targets.clear();
     }
 
-    /// Files a receipt of the ledger's own, which is composed within the transaction. Returns the
-    /// number of the last change, and the row.
-    pub(crate) fn file_own(
-        &self,
-        db: &Connection,
-        chain: ChainRef<'_>,
-        consequence: Consequence<'_>,
-        compose: impl FnOnce(&Connection) -> Result<JournalRow, StoreError>,
-    ) -> Result<(i64, JournalRow), StoreError> {
-        transaction::whole(db, |db| {
-            let row = compose(db)?;
-            insert_receipts(db, chain, std::slice::from_ref(&row))?;
-            mark_filed(db, chain.number, std::slice::from_ref(&row))?;
-            apply_consequence(db, chain, consequence)?;
-            Ok((change::latest(db)?, row))
-        })
-    }
-
     /// Ends a call that was filed when it started, or inserts the whole call. An upsert would do
     /// both, but cost every call a statement journal in SQLite.
     fn file_call<'r>(
@@ -399,6 +381,23 @@ impl<'a> Filing<'a> {
         let ended = rows.iter().filter_map(|row| row.start).collect();
         Ok(Filing { chain, rows, ended, changed, number, met: Vec::new() })
     }
+}
+
+/// Files a receipt of the ledger's own, which is composed within the transaction. Returns the
+/// number of the last change, and the row.
+pub(crate) fn file_own(
+    db: &Connection,
+    chain: ChainRef<'_>,
+    consequence: Consequence<'_>,
+    compose: impl FnOnce(&Connection) -> Result<JournalRow, StoreError>,
+) -> Result<(i64, JournalRow), StoreError> {
+    transaction::whole(db, |db| {
+        let row = compose(db)?;
+        insert_receipts(db, chain, std::slice::from_ref(&row))?;
+        mark_filed(db, chain.number, std::slice::from_ref(&row))?;
+        apply_consequence(db, chain, consequence)?;
+        Ok((change::latest(db)?, row))
+    })
 }
 
 fn last_record(db: &Connection) -> Result<i64, StoreError> {

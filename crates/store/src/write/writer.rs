@@ -15,7 +15,7 @@ use domain::config::{Durability, OnFailure};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use self::batch::Interlude;
+use self::batch::{Batch, FiledBatch, FilingConnection};
 use self::commit::Tables;
 use crate::database::{settings, timestamp};
 use crate::error::StoreError;
@@ -26,11 +26,11 @@ use crate::write::anchor::Anchor;
 use crate::write::backlog::Backlog;
 use crate::write::chain::OpenChain;
 use crate::write::drafts::Drafts;
-use crate::write::filing::Filer;
 use crate::write::health::Health;
 use crate::write::inbox::Inbox;
 use crate::write::journal::Journal;
 use crate::write::log_copy::LogCopy;
+use crate::write::message::Submission;
 use crate::write::schedule::{Action, Schedule, Situation};
 use crate::write::signer::Signer;
 use crate::write::waiters::Waiters;
@@ -60,7 +60,10 @@ pub(crate) struct Writer {
 #[derive(Default)]
 pub(crate) struct Work {
     chain: Option<OpenChain>,
-    filer: Filer,
+    /// None before the first filing, and while a batch is being filed.
+    filing: Option<FilingConnection>,
+    /// A batch is being filed: its transaction holds the tables.
+    holds_tables: bool,
     drafts: Drafts,
     backlog: Backlog,
     waiters: Waiters,
@@ -77,8 +80,9 @@ impl Work {
     }
 }
 
-/// The end of a turn.
+/// The end of a turn, or the part of it for which the writer is not locked.
 enum Turn {
+    File(Box<Batch>),
     Rest,
     Close,
 }
@@ -95,14 +99,24 @@ pub(crate) fn run(shared: &SharedWriter, inbox: &Inbox) {
         };
         inbox.wait(rest);
         let mut writer = lock(shared);
-        match writer.as_mut().map(Writer::turn) {
-            Some(Turn::Rest) => {}
-            Some(Turn::Close) | None => {
-                let closed = writer.take();
-                drop(writer);
-                return closed.map_or((), Writer::close);
-            }
+        let mut turn = writer.as_mut().map(Writer::turn);
+        while let Some(Turn::File(batch)) = turn {
+            drop(writer);
+            let filed = batch.file(|| commit_meanwhile(shared));
+            writer = lock(shared);
+            turn = writer.as_mut().map(|writer| writer.continue_turn(filed));
         }
+        if !matches!(turn, Some(Turn::Rest)) {
+            let closed = writer.take();
+            drop(writer);
+            return closed.map_or((), Writer::close);
+        }
+    }
+}
+
+fn commit_meanwhile(shared: &SharedWriter) {
+    if let Some(writer) = lock(shared).as_mut() {
+        writer.commit_meanwhile();
     }
 }
 
@@ -143,9 +157,19 @@ impl Writer {
         self.schedule.rest(&self.situation(), Instant::now())
     }
 
-    /// Does all that is due now.
+    /// Does all that is due now, up to the next batch to file.
     fn turn(&mut self) -> Turn {
-        let mut submissions = self.gather();
+        let submissions = self.gather();
+        self.act(submissions)
+    }
+
+    /// Does the rest of a turn after a batch was filed.
+    fn continue_turn(&mut self, filed: FiledBatch) -> Turn {
+        self.end_filing(filed);
+        self.act(Vec::new())
+    }
+
+    fn act(&mut self, mut submissions: Vec<Submission>) -> Turn {
         loop {
             match self.schedule.next(&self.situation(), Instant::now()) {
                 Action::Refile => self.refile(),
@@ -154,7 +178,9 @@ impl Writer {
                 Action::Sign => self.sign(),
                 Action::FileSigned => {
                     let rows = self.work.backlog.take_signed();
-                    self.file(rows, Interlude::Commits);
+                    if let Some(batch) = self.begin_filing(rows) {
+                        return Turn::File(Box::new(batch));
+                    }
                 }
                 Action::FileHere => self.sign_and_file(),
                 Action::AnswerSettled => self.answer_settled(),
@@ -192,15 +218,20 @@ impl Writer {
             tracing::error!(
                 "{error}; calls that write or destroy are refused until the ledger can be written"
             );
-            let _ = self.db.busy_timeout(BUSY_TIMEOUT_FAILING);
+            let _ = self.db.busy_timeout(self.busy_timeout());
         }
     }
 
     fn recovered(&mut self) {
         if self.health.set_sound() {
             tracing::info!("the ledger can be written again");
-            let _ = self.db.busy_timeout(BUSY_TIMEOUT);
+            let _ = self.db.busy_timeout(self.busy_timeout());
         }
+    }
+
+    /// Returns the time to wait for another process that writes the tables.
+    fn busy_timeout(&self) -> Duration {
+        if self.health.is_failing() { BUSY_TIMEOUT_FAILING } else { BUSY_TIMEOUT }
     }
 
     /// Writes something small.

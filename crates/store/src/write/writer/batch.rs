@@ -4,23 +4,74 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use receipt::key::SigningKey;
+use rusqlite::Connection;
 
 use super::commit::Tables;
 use super::{Work, Writer};
+use crate::database::{FILE, connection};
 use crate::error::StoreError;
 use crate::limits::FILE_AT_ONCE;
-use crate::write::filing::{Consequence, Filing};
+use crate::write::filing::{Consequence, Filer, Filing};
 use crate::write::link::ChainRef;
 use crate::write::row::JournalRow;
 use crate::write::schedule::Situation;
 
-/// The work between the rows that are filed.
-#[derive(Clone, Copy)]
-pub(super) enum Interlude {
-    /// Commits new entries, so that no caller waits for all of the rows.
-    Commits,
-    /// None: while everything committed is being filed, more commits would never let that end.
-    Nothing,
+/// The connection that files, separate from the writer's, so that a batch can be filed while the
+/// writer commits.
+pub(super) struct FilingConnection {
+    db: Connection,
+    filer: Filer,
+}
+
+/// Signed rows, and all that is needed to file them without the writer.
+pub(super) struct Batch {
+    rows: Vec<JournalRow>,
+    chain_number: i64,
+    chain_id: String,
+    connection: FilingConnection,
+}
+
+/// A batch after its transaction.
+pub(super) struct FiledBatch {
+    connection: FilingConnection,
+    result: Result<FiledRows, (StoreError, Vec<JournalRow>)>,
+}
+
+struct FiledRows {
+    count: usize,
+    bytes: usize,
+    /// The number of the last change.
+    changed: i64,
+}
+
+impl Batch {
+    /// Files all the rows, or none. Between some and the next it lets `meanwhile` do other work.
+    pub(super) fn file(mut self, meanwhile: impl FnMut()) -> FiledBatch {
+        let result = match self.try_file(meanwhile) {
+            Ok(changed) => {
+                let bytes = self.rows.iter().map(JournalRow::bytes).sum();
+                Ok(FiledRows { count: self.rows.len(), bytes, changed })
+            }
+            Err(error) => Err((error, self.rows)),
+        };
+        FiledBatch { connection: self.connection, result }
+    }
+
+    fn try_file(&mut self, mut meanwhile: impl FnMut()) -> Result<i64, StoreError> {
+        let Batch { rows, chain_number, chain_id, connection } = self;
+        let FilingConnection { db, filer } = connection;
+        let chain = ChainRef { number: *chain_number, id: chain_id };
+        let mut filing = Filing::begin(db, chain, rows)?;
+        let mut filed = Ok(());
+        for some in rows.chunks(FILE_AT_ONCE) {
+            filed = filer.add(db, &mut filing, some);
+            if filed.is_err() {
+                break;
+            }
+            meanwhile();
+        }
+        filer.finish(db, filing, filed, Consequence::Nothing)
+    }
 }
 
 impl Writer {
@@ -35,7 +86,7 @@ impl Writer {
         let key = self.key_of_chain();
         let mut rows = self.work.backlog.next_batch();
         rows.iter_mut().for_each(|row| row.sign(&key));
-        self.file(rows, Interlude::Nothing);
+        self.file(rows);
     }
 
     fn key_of_chain(&self) -> Arc<SigningKey> {
@@ -43,18 +94,57 @@ impl Writer {
         chain.key.clone()
     }
 
-    pub(super) fn file(&mut self, rows: Vec<JournalRow>, interlude: Interlude) {
-        if self.work.backlog.batches().is_refused {
-            return self.work.backlog.keep_refused(rows);
+    /// Files a batch at once. No entries are committed meanwhile: while everything committed is
+    /// being filed, more of them would never let that end.
+    fn file(&mut self, rows: Vec<JournalRow>) {
+        if let Some(batch) = self.begin_filing(rows) {
+            let filed = batch.file(|| {});
+            self.end_filing(filed);
         }
-        match self.try_file(&rows, interlude) {
-            Ok(changed) => {
-                self.work.backlog.count_filed(rows.len());
+    }
+
+    /// Returns a batch to file. None if it has to wait, and is kept.
+    pub(super) fn begin_filing(&mut self, rows: Vec<JournalRow>) -> Option<Batch> {
+        if self.work.backlog.batches().is_refused {
+            self.work.backlog.keep_refused(rows);
+            return None;
+        }
+        match self.filing_connection() {
+            Ok(connection) => {
+                let chain = self.work.chain.as_ref().expect("a signature belongs to an open chain");
+                let (chain_number, chain_id) = (chain.number, chain.id.clone());
+                Some(Batch { rows, chain_number, chain_id, connection })
+            }
+            Err(error) => {
+                self.failed(&error);
+                self.work.backlog.keep_refused(rows);
+                None
+            }
+        }
+    }
+
+    fn filing_connection(&mut self) -> Result<FilingConnection, StoreError> {
+        let connection = match self.work.filing.take() {
+            Some(connection) => connection,
+            None => {
+                let db = connection::writing(&self.home.join(FILE), self.durability)?;
+                FilingConnection { db, filer: Filer::default() }
+            }
+        };
+        connection.db.busy_timeout(self.busy_timeout())?;
+        Ok(connection)
+    }
+
+    pub(super) fn end_filing(&mut self, filed: FiledBatch) {
+        self.work.filing = Some(filed.connection);
+        self.work.holds_tables = false;
+        match filed.result {
+            Ok(FiledRows { count, bytes, changed }) => {
+                self.work.backlog.count_filed(count);
                 self.health.set_progress(self.work.backlog.progress());
                 self.changes.send_replace(changed);
                 self.log_copy.look();
-                let bytes = rows.iter().map(JournalRow::bytes).sum();
-                if self.retention.count_filed(rows.len(), bytes) {
+                if self.retention.count_filed(count, bytes) {
                     self.schedule.hasten_upkeep(Instant::now());
                 }
                 self.guard_chain();
@@ -62,31 +152,17 @@ impl Writer {
                     self.begin_journal_anew();
                 }
             }
-            Err(error) => {
+            Err((error, rows)) => {
                 self.failed(&error);
                 self.work.backlog.keep_refused(rows);
             }
         }
     }
 
-    fn try_file(&mut self, rows: &[JournalRow], interlude: Interlude) -> Result<i64, StoreError> {
-        let chain = self.work.chain.as_ref().expect("a signature belongs to an open chain");
-        let (number, id) = (chain.number, chain.id.clone());
-        let mut filing = Filing::begin(&self.db, ChainRef { number, id: &id }, rows)?;
-        let mut filed = Ok(());
-        for some in rows.chunks(FILE_AT_ONCE) {
-            filed = self.work.filer.add(&self.db, &mut filing, some);
-            match (&filed, interlude) {
-                (Ok(()), Interlude::Commits) => self.commit_meanwhile(),
-                (Ok(()), Interlude::Nothing) => {}
-                (Err(_), _) => break,
-            }
-        }
-        self.work.filer.finish(&self.db, filing, filed, Consequence::Nothing)
-    }
-
-    /// Commits waiting entries. The tables are being written, so that need not be checked.
-    fn commit_meanwhile(&mut self) {
+    /// Commits waiting entries while a batch is being filed. The tables are being written, so that
+    /// need not be checked.
+    pub(super) fn commit_meanwhile(&mut self) {
+        self.work.holds_tables = true;
         if self.situation().lets_commit_beside_filing() {
             let submissions = self.gather();
             self.commit(submissions, Tables::Writable);
@@ -119,7 +195,7 @@ impl Writer {
 
     pub(super) fn refile(&mut self) {
         if let Some(rows) = self.work.backlog.take_refused() {
-            self.file(rows, Interlude::Nothing);
+            self.file(rows);
             if !self.work.backlog.batches().is_refused {
                 self.recovered();
             }

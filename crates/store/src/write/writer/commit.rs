@@ -44,6 +44,9 @@ impl Writer {
 
     /// Reports whether the tables can be written without waiting for another process.
     pub(super) fn is_free(&self) -> bool {
+        if self.work.holds_tables {
+            return true;
+        }
         let _ = self.db.busy_timeout(Duration::ZERO);
         let free = transaction::whole(&self.db, |_| Ok(()));
         let _ = self.db.busy_timeout(BUSY_TIMEOUT);

@@ -9,7 +9,7 @@ use receipt::key::SigningKey;
 
 use super::Writer;
 use crate::error::StoreError;
-use crate::write::filing::Consequence;
+use crate::write::filing::{self, Consequence};
 use crate::write::heads;
 use crate::write::link::{Issuance, Link};
 use crate::write::row::JournalRow;
@@ -80,12 +80,11 @@ impl Writer {
         self.file_all()?;
         let chain = self.work.chain.as_ref().expect("the chain was just opened");
         let mut end = chain.end;
-        let (changed, row) =
-            self.work.filer.file_own(&self.db, chain.by_ref(), consequence, |db| {
-                let mut row = JournalRow::of_link(compose(db, chain.issuance(&mut end))?);
-                row.sign(&chain.key);
-                Ok(row)
-            })?;
+        let (changed, row) = filing::file_own(&self.db, chain.by_ref(), consequence, |db| {
+            let mut row = JournalRow::of_link(compose(db, chain.issuance(&mut end))?);
+            row.sign(&chain.key);
+            Ok(row)
+        })?;
         self.changes.send_replace(changed);
         self.set_end(end);
         Ok(row)

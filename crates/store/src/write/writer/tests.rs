@@ -27,7 +27,16 @@ fn leave_call(writer: &Writer, number: usize) {
 
 fn settle(writer: &mut Writer) {
     writer.inbox.leave(Message::Settle(oneshot::channel().0)).unwrap();
-    writer.turn();
+    turn(writer);
+}
+
+/// Does a turn of the writer without its thread.
+fn turn(writer: &mut Writer) {
+    let mut turn = writer.turn();
+    while let Turn::File(batch) = turn {
+        let filed = batch.file(|| writer.commit_meanwhile());
+        turn = writer.continue_turn(filed);
+    }
 }
 
 fn await_message(inbox: &Inbox) {
@@ -77,11 +86,36 @@ fn a_restarted_journal_keeps_rows_held_by_the_signer() {
     while writer.work.backlog.progress().filed < all {
         assert_kept(&writer);
         writer.inbox.wait(writer.rest());
-        writer.turn();
+        turn(&mut writer);
     }
     let chain = writer.work.chain.as_ref().unwrap();
     let kept = entries(&writer.writers.join(format!("{}.journal", chain.id)));
     assert!(kept.len() <= 5, "{} of {all} are still there", kept.len());
+}
+
+#[test]
+fn callers_commit_while_a_batch_is_filed() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
+    let mut writer = lock(&store.inner.writer).take().unwrap();
+    writer.schedule.maintained(Upkeep::Done, Instant::now());
+    (0..2).for_each(|number| leave_call(&writer, number));
+    settle(&mut writer);
+    await_message(&writer.inbox);
+    let Turn::File(batch) = writer.turn() else { panic!("the signed batch is due") };
+    let filed = batch.file(|| {
+        writer.commit_meanwhile();
+        let permitted = CallStart { id: "permitted".to_owned(), ..started() };
+        let entry = Entry::Started(Box::new(permitted));
+        let (reply, mut committed) = oneshot::channel();
+        let submission = Submission { entry, reply: Some(reply) };
+        writer.inbox.leave(Message::Append(submission)).unwrap();
+        assert!(writer.commit_few(), "the transaction of the batch is no obstacle");
+        assert!(committed.try_recv().is_ok());
+    });
+    assert!(matches!(writer.continue_turn(filed), Turn::Rest));
+    assert_eq!(writer.work.backlog.progress(), Progress { committed: 3, filed: 2 });
+    assert!(!writer.work.holds_tables);
 }
 
 #[test]
@@ -94,12 +128,12 @@ fn a_checkpoint_covers_entries_that_are_a_minute_old_once() {
         writer.db.query_row("SELECT COUNT(*) FROM checkpoints", [], |row| row.get(0)).unwrap()
     };
     leave_call(&writer, 1);
-    writer.turn();
+    turn(&mut writer);
     assert!(writer.work.uncovered_since.is_some());
     assert_eq!(issued(&writer), 0, "not yet");
     writer.work.uncovered_since = Instant::now().checked_sub(CHECKPOINT_AFTER);
     for _ in 0..2 {
-        writer.turn();
+        turn(&mut writer);
         assert_eq!(issued(&writer), 1);
         assert_eq!(writer.work.uncovered_since, None);
     }
