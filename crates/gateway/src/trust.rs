@@ -271,6 +271,26 @@ fn latest(item: &ServerItem) -> Option<&str> {
     Some(&*definition.text).filter(|text| !text.is_empty())
 }
 
+/// Reads the items of a server. What is approved is a fingerprint, so a text that has another one was
+/// not stored by a gate, and no model and no reviewer reads it.
+pub(crate) fn stored_items(store: &Store, server: &str) -> Result<Vec<ServerItem>, StoreError> {
+    let mut items = store.state().items(server)?;
+    for item in &mut items {
+        let Some(kind) = ItemKind::parse(&item.kind) else { continue };
+        let is_foreign = |definition: &Definition| {
+            let text = &definition.text;
+            !text.is_empty()
+                && Fingerprint::parse(&definition.fingerprint) != Some(kind.fingerprint(text))
+        };
+        if let Some(approved) = item.approved.as_mut().filter(|approved| is_foreign(approved)) {
+            tracing::error!(server, kind = item.kind, name = item.name, "its text was edited");
+            approved.text.clear();
+        }
+        item.pending.take_if(|pending| is_foreign(pending));
+    }
+    Ok(items)
+}
+
 /// The stored items of a server.
 pub(crate) struct KnownItems {
     by_kind: HashMap<ItemKind, HashMap<String, ServerItem>>,
@@ -281,7 +301,7 @@ impl KnownItems {
     pub(crate) fn read(store: &Store, server: &str) -> Result<KnownItems, StoreError> {
         let state = store.state();
         let has_baseline = state.server(server)?.is_some_and(|server| server.has_baseline);
-        Ok(KnownItems::of(state.items(server)?, has_baseline))
+        Ok(KnownItems::of(stored_items(store, server)?, has_baseline))
     }
 
     fn of(items: Vec<ServerItem>, has_baseline: bool) -> KnownItems {

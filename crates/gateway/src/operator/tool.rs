@@ -14,6 +14,7 @@ use text::near;
 use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::{changed, conflict, unavailable};
+use crate::trust::stored_items;
 
 /// An item that a person has reviewed and approves.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Gateway {
     /// Returns all known items of a server, approved or pending.
     pub async fn items(&self, server: &str) -> Result<Vec<ServerItem>, Refusal> {
         let server = server.to_owned();
-        let items = self.with_store(move |store| store.state().items(&server)).await;
+        let items = self.with_store(move |store| stored_items(store, &server)).await;
         items.map_err(|error| unavailable(&error))
     }
 
