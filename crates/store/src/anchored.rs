@@ -10,14 +10,14 @@ use crate::database::{FILE, schema};
 use crate::error::StoreError;
 use crate::evidence::Evidence;
 use crate::evidence::finding::{FindingKind, words_of};
-use crate::evidence::judge::of_anchor;
+use crate::evidence::judge::{of_anchor, of_decisions};
 use crate::read::LedgerPlace;
-use crate::state::decisions;
+use crate::state::signed_log;
 
-/// The result of comparing a home with its anchor.
+/// The result of comparing a home with its anchor, and its decisions with their signed log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnchorCheck {
-    /// Everything that the anchor names and the home lacks, in words.
+    /// Everything that the anchor names and the home lacks, and faults of its decisions, in words.
     pub faults: Vec<String>,
     /// Matters that could not be compared, in words.
     pub notes: Vec<String>,
@@ -28,13 +28,15 @@ pub struct AnchorCheck {
 /// Compares a home, without changing anything.
 pub fn check(home: &Path, anchor: Option<&AnchorConfig>) -> Result<AnchorCheck, StoreError> {
     let mut evidence = Evidence::of_files(home, anchor);
-    if let Some(AnchorConfig::File(_)) = anchor {
-        let db = ReadOnlyFile::at(&home.join(FILE))?.connect()?;
+    let file = home.join(FILE);
+    if file.exists() {
+        let db = ReadOnlyFile::at(&file)?.connect()?;
         if schema::is_current(&db)? {
             evidence.add_anchor(&db)?;
         }
     }
-    let findings = of_anchor(&evidence);
+    let mut findings = of_decisions(&evidence);
+    findings.extend(of_anchor(&evidence));
     Ok(AnchorCheck {
         faults: words_of(&findings, FindingKind::is_fault),
         notes: words_of(&findings, |kind| !kind.is_fault()),
@@ -48,10 +50,12 @@ pub fn decisions(file: &Path, place: LedgerPlace<'_>) -> Result<Option<u64>, Sto
     if !schema::is_current(&db)? {
         return Ok(None);
     }
-    let number = decisions::number(&db)?;
     let number = match place {
-        LedgerPlace::Home(home) => Evidence::of_files(home, None).known_decisions(number),
-        LedgerPlace::Copy => number,
+        LedgerPlace::Home(home) => {
+            let in_tables = signed_log::signed_number(&db, home)?.unwrap_or_default();
+            Evidence::of_files(home, None).known_decisions(in_tables)
+        }
+        LedgerPlace::Copy => signed_log::number(&db)?,
     };
     Ok(u64::try_from(number).ok())
 }

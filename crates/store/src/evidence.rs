@@ -19,7 +19,8 @@ use crate::database::connection::ReadOnlyFile;
 use crate::database::{FILE, WRITERS, files_ending, schema};
 use crate::error::StoreError;
 use crate::keys;
-use crate::state::decisions::{self, DecisionsFile};
+use crate::state::keeping::Decided;
+use crate::state::signed_log::{self, DecisionsFile};
 use crate::write::chain;
 use crate::write::checkpoint_file::kept_checkpoint;
 use crate::write::journal::{self, DAMAGED_ENDING};
@@ -49,9 +50,8 @@ pub(crate) struct Evidence {
     /// The key that signs, according to the tables, and whether its secret half is there.
     pub(crate) key: Option<String>,
     has_secret: bool,
-    /// The number of changes of decisions in the tables; none before the tables are read.
-    decided: Option<i64>,
-    decisions_lost_at: Option<String>,
+    /// The decisions in the database; none before it is read.
+    decided: Option<Decided>,
     has_checkpoints: bool,
     /// The keys that signed chains; only a check reads them.
     signers: Vec<String>,
@@ -125,7 +125,7 @@ impl Evidence {
             used_keys: keys::used(&folder),
             chains: journal::chains(&home.join(WRITERS)),
             checkpoint,
-            decisions: decisions::read(home),
+            decisions: signed_log::read_copy(home),
             anchor: anchor.cloned(),
             anchor_lines,
             ..Evidence::default()
@@ -161,8 +161,7 @@ impl Evidence {
         self.key = keys::named(db)?;
         let folder = self.home.join(keys::FOLDER);
         self.has_secret = self.key.as_ref().is_some_and(|key| keys::has_secret(&folder, key));
-        self.decided = Some(decisions::number(db)?);
-        self.decisions_lost_at = decisions::lost_at(db)?;
+        self.decided = Some(Decided::read(db, &self.home)?);
         self.has_checkpoints = schema::has_rows(db, "checkpoints")?;
         self.anchored = AnchoredState::read(db, self)?;
         Ok(())
@@ -209,19 +208,26 @@ impl Evidence {
         self.chains.iter().filter_map(read).collect()
     }
 
-    /// Returns the number of changes of decisions that the tables or their copy have.
+    /// Returns the number of decisions that the tables or their copy have.
     pub(crate) fn known_decisions(&self, in_tables: i64) -> i64 {
         match &self.decisions {
-            DecisionsFile::Valid(kept) => kept.number.max(in_tables),
+            DecisionsFile::Valid(kept, _) => kept.number.max(in_tables),
             DecisionsFile::Missing | DecisionsFile::Invalid(_) => in_tables,
         }
     }
 
-    /// Returns the number of decisions that the anchor names, and that of the home if it has fewer.
-    pub(crate) fn lost_decisions(&self) -> Option<(i64, i64)> {
-        let known = self.known_decisions(self.decided?);
-        let named = i64::try_from(self.anchored.as_ref()?.decisions).ok()?;
-        (named > known).then_some((named, known))
+    /// Returns the number of decisions that the checkpoints name.
+    pub(crate) fn named_decisions(&self) -> i64 {
+        let newest = self.checkpoint.iter().flatten().map(|checkpoint| checkpoint.decisions);
+        let anchored = self.anchored.iter().map(|state| state.decisions);
+        let named = newest.chain(anchored).max().unwrap_or_default();
+        i64::try_from(named).unwrap_or(i64::MAX)
+    }
+
+    /// Returns these decisions and those of the home, if it has fewer.
+    fn lost_decisions(&self, named: u64) -> Option<(u64, i64)> {
+        let known = self.known_decisions(self.decided.as_ref()?.number);
+        u64::try_from(known).is_ok_and(|known| known < named).then_some((named, known))
     }
 }
 

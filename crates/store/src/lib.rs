@@ -55,7 +55,8 @@ use crate::evidence::judge::judge;
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
-use crate::state::{OperatorState, decisions, keeping};
+use crate::state::OperatorState;
+use crate::state::keeping::{self, Decided};
 use crate::upkeep::clock;
 use crate::upkeep::retention::Retention;
 use crate::upkeep::rules::RetentionRules;
@@ -156,7 +157,7 @@ impl Store {
     /// Opens a ledger, or a copy of one, for reading only: nothing is created, migrated, recovered or
     /// written, and nothing can be appended. `home` is the folder with the keys.
     pub fn open_to_read(file: &Path, home: &Path) -> Result<Store, StoreError> {
-        let inner = Inner::unwritten(home, Reader::open(file)?, OperatorState::to_read(file));
+        let inner = Inner::unwritten(home, Reader::open(file)?, OperatorState::to_read(file, home));
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -417,12 +418,14 @@ fn prepare(
     if schema::has_rows(&db, "chains")? {
         keys.mark_used();
     }
-    match keeping::reconcile(&db, (home, &evidence.decisions), false) {
+    match keeping::reconcile(&db, (home, &evidence.decisions)) {
         Ok(notice) => notices.extend(notice),
         Err(StoreError::Write(reason)) => tracing::error!("cannot compare decisions: {reason}"),
         Err(error) => return Err(error),
     }
-    notices.extend(decisions::lost_at(&db)?.map(|at| decisions::lost_words(&at)));
+    let decided = Decided::read(&db, home)?;
+    notices.extend(decided.fault());
+    notices.extend(decided.lost_at.map(|at| keeping::lost_words(&at)));
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     let query_key = keys::query::query_key(&home.join(keys::FOLDER));
     Ok(Prepared { db, keys, query_key, recovered: closed, notices })

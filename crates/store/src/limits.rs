@@ -200,7 +200,5 @@ pub(crate) const SUMMARY_NAMES_MAX: usize = 100;
 /// that retention allows by default.
 pub(crate) const READ_IN_PLACE_BYTES: i64 = 1 << 30;
 
-/// The time between two writes of the copy of the decisions, if one costs more than the other bound:
-/// thousands of approvals take tens of milliseconds.
-pub(crate) const DECISIONS_EVERY: Duration = Duration::from_secs(1);
-pub(crate) const DECISIONS_COST_MAX: Duration = Duration::from_millis(10);
+/// The entries of the log of decisions, after which one holds everything.
+pub(crate) const DECISION_ENTRIES_MAX: usize = 32;

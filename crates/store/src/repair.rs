@@ -19,7 +19,8 @@ use crate::evidence::finding::{FindingKind, words_of};
 use crate::evidence::judge::judge;
 use crate::evidence::{DatabaseState, Evidence};
 use crate::keys::{self, Keys};
-use crate::state::{decisions, keeping};
+use crate::state::keeping::{self, Decided};
+use crate::state::signed_log;
 use crate::survey;
 use crate::write::adoption::Adoption;
 use crate::write::chain::OpenChain;
@@ -66,7 +67,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
     if is_past && home.join(CHECKPOINT_FILE).exists() {
         done.push(set_aside(home, CHECKPOINT_FILE)?);
     }
-    let was_lost = decisions::lost_at(&db)?.is_some();
+    let was_lost = Decided::read(&db, home)?.lost_at.is_some();
     let lost = words_of(&findings, |kind| kind == FindingKind::HomeOlder);
     if !lost.is_empty() {
         let older = |words: &String| format!("the home is older than its anchor: {words}");
@@ -74,19 +75,17 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         done.extend(revived(home)?);
         evidence.anchored.as_ref().map_or(Ok(()), |anchor| anchor.accept(&db))?;
     }
-    if let Some((number, _)) = evidence.lost_decisions() {
-        transaction::whole(&db, |db| decisions::fail_closed(db, number + 1))?;
-    }
-    done.extend(keeping::reconcile(&db, (home, &evidence.decisions), is_doubtful)?);
-    match decisions::lost_at(&db)? {
+    let named = evidence.named_decisions();
+    done.extend(keeping::repair(&db, (home, &evidence.decisions), (named, is_doubtful))?);
+    match Decided::read(&db, home)?.lost_at {
         Some(_) if !was_lost => {
             let words = "operator decisions are lost: approvals and tokens are withdrawn, servers \
                          and tools wait for a review";
             done.push(words.to_owned());
         }
         Some(at) if done.is_empty() => {
-            decisions::end_notice(&db)?;
-            keeping::Keeper::of(home).changed(&db);
+            transaction::whole(&db, |db| signed_log::end_notice(db, home))?;
+            signed_log::write_copy(&db, home)?;
             done.push(format!("ended the notice that decisions were lost on {at}"));
         }
         Some(_) | None => {}

@@ -1,23 +1,25 @@
 //! Decisions that people made while the program ran: servers, approvals, switches, tokens, trusted
-//! files. They have their own tables in the ledger's file; the store does not interpret them. Runs
-//! of workflows are written here as well.
+//! files. They are entries of a signed log, and for queries rows of tables, in the ledger's file.
+//! Where the two differ, the stricter counts. The store does not interpret them. Runs of workflows
+//! are written here as well.
 //!
 //! The writer of the ledger waits during a change here, so a change is one short transaction with
 //! precomputed values.
 
-pub(crate) mod decisions;
+mod decision;
 mod files;
 mod items;
 pub(crate) mod keeping;
 mod runs;
 mod secrets;
 mod servers;
+pub(crate) mod signed_log;
 mod switches;
 mod tokens;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
@@ -32,8 +34,9 @@ use crate::database::lock::Lock;
 use crate::database::{schema, transaction};
 use crate::error::StoreError;
 use crate::upkeep::rules::RetentionRules;
+use decision::{Change, Decisions, Scope};
 use domain::config::Durability;
-use keeping::Keeper;
+use signed_log::DecisionLog;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct OperatorState {
@@ -42,8 +45,10 @@ pub struct OperatorState {
     db: Mutex<Option<Connection>>,
     /// The locks of the runs of this process, by id.
     running: Mutex<HashMap<String, Lock>>,
-    /// Keeps the second copy; none for a state that is only read, or not kept at all.
-    keeper: Option<Keeper>,
+    /// The folder with the keys and the second copy; none for a state in memory.
+    home: Option<PathBuf>,
+    /// The signed log as it was last read.
+    log: Mutex<Option<Arc<DecisionLog>>>,
     /// The secrets of a state in memory.
     secrets: Mutex<ServerSecrets>,
 }
@@ -58,9 +63,7 @@ enum Location {
 impl OperatorState {
     /// Uses the state in a ledger's file, which exists and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> OperatorState {
-        let keeper = file.parent().map(Keeper::of);
-        let state = OperatorState::at(Location::File(file.to_owned(), durability));
-        OperatorState { keeper, ..state }
+        OperatorState::at(Location::File(file.to_owned(), durability), file.parent())
     }
 
     /// Opens the state of a home for reading only: nothing is opened for writing or migrated. None
@@ -70,22 +73,23 @@ impl OperatorState {
         if !file.exists() {
             return Ok(None);
         }
-        let state = OperatorState::to_read(&file);
+        let state = OperatorState::to_read(&file, home);
         Ok(state.ask(schema::is_current)?.then_some(state))
     }
 
-    /// Uses the state in a file that is only read.
-    pub(crate) fn to_read(file: &Path) -> OperatorState {
-        OperatorState::at(Location::Look(file.to_owned()))
+    /// Uses the state in a file that is only read; `home` is the folder with the keys.
+    pub(crate) fn to_read(file: &Path, home: &Path) -> OperatorState {
+        OperatorState::at(Location::Look(file.to_owned()), Some(home))
     }
 
     pub(crate) fn in_memory() -> OperatorState {
-        OperatorState::at(Location::Memory)
+        OperatorState::at(Location::Memory, None)
     }
 
-    fn at(place: Location) -> OperatorState {
+    fn at(place: Location, home: Option<&Path>) -> OperatorState {
         let (db, running, secrets) = (Mutex::default(), Mutex::default(), Mutex::default());
-        OperatorState { place, db, running, keeper: None, secrets }
+        let (home, log) = (home.map(Path::to_owned), Mutex::default());
+        OperatorState { place, db, running, home, log, secrets }
     }
 
     /// Returns a number that grows with every decision by any process, but not with changed server
@@ -98,9 +102,6 @@ impl OperatorState {
 
     /// Closes the file, unless a query is running. The next query opens it again.
     pub(crate) fn rest(&self) {
-        if let Some(keeper) = &self.keeper {
-            keeper.finish();
-        }
         match (&self.place, self.db.try_lock()) {
             (Location::File(..) | Location::Look(_), Ok(mut db)) => *db = None,
             (Location::File(..) | Location::Look(_) | Location::Memory, _) => {}
@@ -123,51 +124,110 @@ impl OperatorState {
         self.with(question).map_err(StoreError::of_reading)
     }
 
-    /// Applies a decision in one transaction, and counts it if it changed anything.
+    /// Asks for decisions: beside the tables the question has what was signed, of the same moment.
+    /// Nothing is signed in a state in memory, and nothing counts of a log that is damaged.
+    fn ask_decided<T>(
+        &self,
+        question: impl FnOnce(&Connection, Option<&Decisions>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.ask(|db| {
+            let moment = db.unchecked_transaction()?;
+            let log = match &self.home {
+                Some(home) => Some(self.log(&moment, home)?.unwrap_or_default()),
+                None => None,
+            };
+            let answer = question(&moment, log.as_ref().map(|log| &log.decisions))?;
+            moment.finish()?;
+            Ok(answer)
+        })
+    }
+
+    /// Applies a decision about this scope in one transaction, and counts it if it changed anything.
     fn decide<T>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        scope: Scope<'_>,
+        work: impl Fn(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.kept(|db| {
+        self.sign(scope, |db| {
             let before = db.total_changes();
             let done = work(db)?;
             if db.total_changes() > before {
-                db.prepare_cached("UPDATE state SET version = version + 1")?.execute([])?;
+                signed_log::count(db)?;
             }
             Ok(done)
         })
     }
 
-    /// Makes a change of what is kept twice.
-    fn kept<T>(
+    /// Makes a change of decisions, and signs what it changed.
+    fn sign<T>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        scope: Scope<'_>,
+        work: impl Fn(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let Some(home) = &self.home else { return self.change(work) };
         self.with(|db| {
-            let (done, is_change) = transaction::whole(db, |db| {
-                let before = db.total_changes();
-                let done = work(db)?;
-                let is_change = db.total_changes() > before;
-                if is_change {
-                    decisions::count(db)?;
-                }
-                Ok((done, is_change))
+            let (done, signed) = transaction::whole(db, |db| {
+                let log = self.log(db, home)?.map_err(signed_log::damaged)?;
+                let before = log.decisions.within(scope);
+                let tables = Decisions::of_tables(db, scope)?;
+                let (done, decided) = if before == tables {
+                    (work(db)?, Decisions::of_tables(db, scope)?)
+                } else {
+                    // Rows that no decision made are not signed with it.
+                    db.execute_batch("SAVEPOINT signed")?;
+                    tables.replace(db, &before)?;
+                    work(db)?;
+                    let decided = Decisions::of_tables(db, scope)?;
+                    db.execute_batch("ROLLBACK TO signed; RELEASE signed")?;
+                    (work(db)?, decided)
+                };
+                let change = Change::between(&before, &decided);
+                let is_change = !change.is_empty();
+                let signed = is_change.then(|| log.with(change, (db, home))).transpose()?;
+                Ok((done, signed))
             })?;
-            if let Some(keeper) = self.keeper.as_ref().filter(|_| is_change) {
-                keeper.changed(db);
+            if let Some(signed) = signed {
+                *self.known_log() = Some(Arc::new(signed));
+                if let Err(error) = signed_log::write_copy(db, home) {
+                    tracing::error!("cannot keep a copy of the decisions: {error}");
+                }
             }
             Ok(done)
         })
+    }
+
+    /// Returns the signed log, which is read again if it has changed. The inner error is the reason
+    /// not to trust it.
+    fn log(
+        &self,
+        db: &Connection,
+        home: &Path,
+    ) -> Result<Result<Arc<DecisionLog>, String>, StoreError> {
+        let (number, known) = (signed_log::number(db)?, self.known_log().clone());
+        match known {
+            Some(known) if known.number == number => return Ok(Ok(known)),
+            Some(known) if known.number > number => {
+                return Ok(Err(format!("decision {} is gone from it", known.number)));
+            }
+            Some(_) | None => {}
+        }
+        let log = DecisionLog::of_tables(db, home)?.map(Arc::new);
+        if let Ok(log) = &log {
+            *self.known_log() = Some(log.clone());
+        }
+        Ok(log)
+    }
+
+    fn known_log(&self) -> MutexGuard<'_, Option<Arc<DecisionLog>>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when the decisions of this home were lost, unless a person has reviewed that.
     pub fn lost_at(&self) -> Result<Option<String>, StoreError> {
-        self.ask(decisions::lost_at)
-    }
-
-    /// Makes a server that nothing is known of wait for a review, after decisions were lost.
-    pub fn await_review(&self, name: &str) -> Result<(), StoreError> {
-        self.kept(|db| decisions::await_review(db, name))
+        self.ask_decided(|db, signed| {
+            let signed = signed.and_then(Decisions::lost_at);
+            Ok(signed.map(str::to_owned).or(decision::lost_at(db)?))
+        })
     }
 
     fn change<T>(

@@ -10,7 +10,7 @@ use crate::database::{FILE, WRITERS};
 use crate::error::StoreError;
 use crate::evidence::finding::{FindingKind, words_of};
 use crate::evidence::{DatabaseState, Evidence, judge};
-use crate::state::decisions::DecisionsFile;
+use crate::state::signed_log::DecisionsFile;
 use crate::write::journal;
 pub use crate::write::journal_state::JournalState;
 
@@ -65,7 +65,7 @@ impl Survey {
             },
             decisions: match &evidence.decisions {
                 DecisionsFile::Missing => FileState::Missing,
-                DecisionsFile::Valid(kept) => {
+                DecisionsFile::Valid(kept, _) => {
                     FileState::Valid(format!("written {}", kept.written_at))
                 }
                 DecisionsFile::Invalid(why) => FileState::Invalid(why.clone()),

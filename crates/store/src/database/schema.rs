@@ -253,6 +253,12 @@ CREATE TABLE state (
 );
 INSERT INTO state (version) VALUES (0);
 
+-- The signed log of these decisions; the tables below are made from it.
+CREATE TABLE decisions (
+  number INTEGER PRIMARY KEY,
+  line TEXT NOT NULL
+);
+
 CREATE TABLE servers (
   name TEXT PRIMARY KEY,
   -- Its definition, where it was added at run time.

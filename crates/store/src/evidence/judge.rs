@@ -11,7 +11,8 @@ use super::finding::{Finding, FindingKind};
 use super::{DatabaseState, Evidence, HeadState};
 use crate::database::{FILE, WRITERS};
 use crate::keys;
-use crate::state::decisions::{self, DecisionsFile};
+use crate::state::keeping::{self, Decided};
+use crate::state::signed_log::DecisionsFile;
 use crate::write::journal_state::JournalState;
 
 /// The note on a database of an older version.
@@ -34,8 +35,8 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         findings.extend(of_tables(evidence));
     }
     findings.extend(of_missing_keys(evidence));
-    let lost_at = evidence.decisions_lost_at.iter();
-    findings.extend(lost_at.map(|at| FindingKind::Note.says(decisions::lost_words(at))));
+    let lost_at = evidence.decided.iter().filter_map(|decided| decided.lost_at.as_deref());
+    findings.extend(lost_at.map(|at| FindingKind::Note.says(keeping::lost_words(at))));
     findings.extend(evidence.unread.iter().map(|error| FindingKind::Fault.says(error.to_string())));
     findings.extend(of_anchor(evidence));
     findings
@@ -105,8 +106,15 @@ fn of_journal(journal: &JournalState) -> Vec<Finding> {
     findings
 }
 
-fn of_decisions(evidence: &Evidence) -> Option<Finding> {
-    let decided = evidence.decided;
+/// Returns what is wrong with the decisions and their copy.
+pub(crate) fn of_decisions(evidence: &Evidence) -> Vec<Finding> {
+    let fault = evidence.decided.iter().filter_map(Decided::fault);
+    let fault = fault.map(|words| FindingKind::Fault.says(words));
+    fault.chain(of_copy(evidence)).collect()
+}
+
+fn of_copy(evidence: &Evidence) -> Option<Finding> {
+    let decided = evidence.decided.as_ref().map(|decided| decided.number);
     let (kind, words) = match &evidence.decisions {
         DecisionsFile::Missing if decided > Some(0) => {
             let words = "the copy of the operators' decisions is missing; the next start writes it \
@@ -117,12 +125,12 @@ fn of_decisions(evidence: &Evidence) -> Option<Finding> {
             let words = format!("the copy of the operators' decisions is not trusted: {why}");
             (FindingKind::Fault, words)
         }
-        DecisionsFile::Valid(kept) if decided.is_some_and(|number| kept.number > number) => {
+        DecisionsFile::Valid(kept, _) if decided.is_some_and(|number| kept.number > number) => {
             let words = "the database has older decisions than their copy; the next start restores \
                          them";
             (FindingKind::Fault, words.to_owned())
         }
-        DecisionsFile::Missing | DecisionsFile::Valid(_) => return None,
+        DecisionsFile::Missing | DecisionsFile::Valid(..) => return None,
     };
     Some(kind.says(words))
 }
@@ -141,6 +149,11 @@ fn of_tables(evidence: &Evidence) -> Vec<Finding> {
         Some(format!("chain {id} is filed up to entry {filed}, but {beyond} were filed before"))
     }));
     words.extend(evidence.heads.iter().filter_map(|head| lacking(head, "at the last checkpoint")));
+    let checkpoint = evidence.checkpoint.iter().flatten();
+    words.extend(
+        checkpoint
+            .filter_map(|it| lacking_decisions(evidence, it.decisions, "at the last checkpoint")),
+    );
     words.into_iter().map(|words| FindingKind::DatabaseOlder.says(words)).collect()
 }
 
@@ -168,6 +181,12 @@ fn lacking(state: &HeadState, when: &str) -> Option<String> {
         }
         (None, _) => None,
     }
+}
+
+/// Returns how many decisions the home lacks of those that there were then.
+fn lacking_decisions(evidence: &Evidence, named: u64, when: &str) -> Option<String> {
+    let (named, known) = evidence.lost_decisions(named)?;
+    Some(format!("operators had made {named} decisions {when}, and the home has {known} of them"))
 }
 
 fn of_missing_keys(evidence: &Evidence) -> Vec<Finding> {
@@ -198,9 +217,7 @@ pub(crate) fn of_anchor(evidence: &Evidence) -> Vec<Finding> {
         ));
     }
     lost.extend(state.heads.iter().filter_map(|head| lacking(head, &when)));
-    lost.extend(evidence.lost_decisions().map(|(named, known)| {
-        format!("operators had made {named} decisions {when}, and the home has {known} of them")
-    }));
+    lost.extend(lacking_decisions(evidence, state.decisions, &when));
     let notices = uncompared(state, evidence.has_checkpoints).into_iter();
     let lost = lost.into_iter().map(|words| FindingKind::HomeOlder.says(words));
     notices.map(|words| FindingKind::Notice.says(words)).chain(lost).collect()

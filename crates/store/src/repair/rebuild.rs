@@ -25,8 +25,9 @@ use crate::write::{heads, journal};
 
 /// The tables of a database, in the order in which they refer to each other. Touches are made again
 /// from the receipts.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "settings",
+    "decisions",
     "servers",
     "items",
     "switches",

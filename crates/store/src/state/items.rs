@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use super::decision::Scope;
 use super::{OperatorState, servers};
 use crate::database::timestamp;
 use crate::error::StoreError;
@@ -85,7 +86,7 @@ pub enum ApprovalResult {
 impl OperatorState {
     /// Returns the items of a server, sorted by kind and name.
     pub fn items(&self, server: &str) -> Result<Vec<ServerItem>, StoreError> {
-        self.ask(|db| {
+        self.ask_decided(|db, signed| {
             let mut statement = db.prepare_cached(
                 "SELECT kind, name, listed, approved_text, approved_fingerprint, approved_us,
                    pending_text, pending_fingerprint, pending_us
@@ -94,7 +95,11 @@ impl OperatorState {
             let mut rows = statement.query([server])?;
             let mut items = Vec::new();
             while let Some(row) = rows.next()? {
-                items.push(read(row)?);
+                let mut item = read(row)?;
+                if let Some(signed) = signed {
+                    item.withdraw_unless(signed.approved(server, &item.kind, &item.name));
+                }
+                items.push(item);
             }
             Ok(items)
         })
@@ -119,9 +124,13 @@ impl OperatorState {
             }
             Ok(())
         };
-        // What waits for a review is in the database alone.
+        // What waits for a review is no decision.
         let approves = changes.iter().any(|change| matches!(change, ItemChange::Approved { .. }));
-        if approves || baseline { self.kept(record) } else { self.change(record) }
+        if approves || baseline {
+            self.sign(Scope::items(server), record)
+        } else {
+            self.change(record)
+        }
     }
 
     /// Approves the reviewed versions if exactly those are still pending, all or none. The results
@@ -132,7 +141,7 @@ impl OperatorState {
         reviewed: &[ItemVersion<'_>],
     ) -> Result<Vec<ApprovalResult>, StoreError> {
         let now = Timestamp::now().as_microsecond();
-        self.decide(|db| {
+        self.decide(Scope::items(server), |db| {
             let mut answers = Vec::with_capacity(reviewed.len());
             for item in reviewed {
                 answers.push(match pending_fingerprint(db, item.key(server))? {
@@ -150,6 +159,14 @@ impl OperatorState {
             }
             Ok(answers)
         })
+    }
+}
+
+impl ServerItem {
+    /// Lets an approved version wait for a review if it is not the one that was decided.
+    fn withdraw_unless(&mut self, decided: Option<&str>) {
+        let withdrawn = self.approved.take_if(|it| Some(&*it.fingerprint) != decided);
+        self.pending = self.pending.take().or(withdrawn);
     }
 }
 

@@ -1,174 +1,144 @@
-//! Decides when the second copy of the decisions is written: at once after a change, but a large
-//! one at most once a second, and at the latest when the ledger is closed.
+//! Compares the tables, the signed log and its second copy when the ledger is opened and when it is
+//! repaired.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::decisions::{self, DecisionsFile};
-use crate::database::connection::ReadOnlyFile;
-use crate::database::lock::Lock;
-use crate::database::{FILE, WRITERS, transaction};
+use super::decision::{Decisions, Scope};
+use super::signed_log::{self, DecisionLog, DecisionsFile};
+use crate::database::transaction;
 use crate::error::StoreError;
-use crate::limits::{DECISIONS_COST_MAX, DECISIONS_EVERY};
 
-/// Keeps the second copy of a home's decisions.
-#[derive(Clone)]
-pub(crate) struct Keeper {
-    home: PathBuf,
-    progress: Arc<Mutex<Progress>>,
+/// The subjects that a message names.
+const NAMED_MAX: usize = 10;
+
+/// The decisions in the ledger's file: the signed log, compared with the tables.
+#[derive(Debug, Default)]
+pub(crate) struct Decided {
+    /// The number of decisions in the signed log; 0 if it is damaged.
+    pub(crate) number: i64,
+    pub(crate) lost_at: Option<String>,
+    /// The reason not to trust the log.
+    pub(crate) damage: Option<String>,
+    /// The subjects on which the tables differ from the log.
+    pub(crate) differing: Vec<String>,
 }
 
-#[derive(Default)]
-struct Progress {
-    written: Option<Instant>,
-    /// The duration of the last write.
-    cost: Duration,
-    /// A thread waits to write.
-    is_due: bool,
-}
+impl Decided {
+    pub(crate) fn read(db: &Connection, home: &Path) -> Result<Decided, StoreError> {
+        // Of one moment: another process may be deciding.
+        let moment = db.unchecked_transaction()?;
+        let tables = Decisions::of_tables(&moment, Scope::ALL)?;
+        let log = DecisionLog::of_tables(&moment, home)?;
+        moment.finish()?;
+        let lost_at = tables.lost_at().map(str::to_owned);
+        Ok(match log {
+            Err(why) => Decided { lost_at, damage: Some(why), ..Decided::default() },
+            Ok(log) => Decided {
+                number: log.number,
+                lost_at: log.decisions.lost_at().map(str::to_owned).or(lost_at),
+                damage: None,
+                differing: log.decisions.differing(&tables),
+            },
+        })
+    }
 
-/// The way in which a change reaches the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
-    AtOnce,
-    After(Duration),
-    /// A thread will write it already.
-    Due,
-}
-
-impl Progress {
-    fn pace(&self, now: Instant) -> Pace {
-        let next = self.written.map(|written| written + DECISIONS_EVERY);
-        match next {
-            _ if self.is_due => Pace::Due,
-            Some(next) if next > now && self.cost > DECISIONS_COST_MAX => Pace::After(next - now),
-            Some(_) | None => Pace::AtOnce,
+    /// Says what is wrong; none if the tables hold what was decided.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let repair = "'countersign ledger repair'";
+        if let Some(why) = &self.damage {
+            return Some(format!(
+                "the signed log of decisions is damaged ({why}): no approval and no token counts, \
+                 and nothing can be decided, until {repair} restores it from its copy or begins it \
+                 anew"
+            ));
         }
-    }
-}
-
-impl Keeper {
-    pub(crate) fn of(home: &Path) -> Keeper {
-        Keeper { home: home.to_owned(), progress: Arc::default() }
-    }
-
-    /// Writes a change that was just committed, or sees to it that it is written soon.
-    pub(crate) fn changed(&self, db: &Connection) {
-        let pace = self.progress().pace(Instant::now());
-        match pace {
-            Pace::AtOnce => self.write(db),
-            Pace::Due => {}
-            Pace::After(pause) => {
-                self.progress().is_due = true;
-                let keeper = self.clone();
-                let later = std::thread::Builder::new().name("ledger-decisions".to_owned());
-                let spawned = later.spawn(move || {
-                    std::thread::park_timeout(pause);
-                    keeper.finish();
-                });
-                if spawned.is_err() {
-                    self.finish();
-                }
-            }
-        }
-    }
-
-    /// Writes what is due.
-    pub(crate) fn finish(&self) {
-        if !self.progress().is_due {
-            return;
-        }
-        match ReadOnlyFile::live(&self.home.join(FILE)).connect() {
-            Ok(db) => self.write(&db),
-            Err(error) => tracing::error!("cannot keep a copy of the decisions: {error}"),
-        }
-    }
-
-    fn write(&self, db: &Connection) {
-        let begun = Instant::now();
-        self.progress().is_due = false;
-        if let Err(error) = self.try_write(db) {
-            tracing::error!("cannot keep a copy of the decisions: {error}");
-        }
-        let mut progress = self.progress();
-        (progress.written, progress.cost) = (Some(Instant::now()), begun.elapsed());
-    }
-
-    /// Writes the file while no other process does, so that an older state never replaces a newer.
-    fn try_write(&self, db: &Connection) -> Result<(), StoreError> {
-        let _lock = Lock::decisions(&self.home.join(WRITERS))?;
-        db.execute_batch("BEGIN")?;
-        let written = decisions::write(db, &self.home);
-        transaction::give_up(db);
-        written
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        let shown = named(&self.differing)?;
+        Some(format!(
+            "the database differs from the signed decisions on {shown}: the stricter counts until \
+             {repair} restores what was decided"
+        ))
     }
 }
 
-/// Compares the two copies when the ledger is opened. Returns what an operator must know. The
-/// caller holds the maintenance lock, has read the file before, and says whether the tables may be
-/// older than the decisions.
+/// Says to an operator that decisions were lost.
+pub(crate) fn lost_words(at: &str) -> String {
+    format!(
+        "the operators' decisions were lost on {at}: servers that are not in the config, and all \
+         tools that it does not approve, wait for a review, and tokens are gone; review them with \
+         'countersign upstream review NAME', then end this notice with 'countersign ledger repair'"
+    )
+}
+
+/// Names some subjects, and the number of the others.
+fn named(subjects: &[String]) -> Option<String> {
+    let shown = subjects.get(..NAMED_MAX).unwrap_or(subjects).join(", ");
+    match subjects.len() {
+        0 => None,
+        all if all > NAMED_MAX => Some(format!("{shown} and {} more", all - NAMED_MAX)),
+        _ => Some(shown),
+    }
+}
+
+/// Compares the copies of the log, and returns what an operator must know. The caller holds the
+/// maintenance lock and has read the file before.
 pub(crate) fn reconcile(
     db: &Connection,
     (home, file): (&Path, &DecisionsFile),
-    is_doubtful: bool,
 ) -> Result<Option<String>, StoreError> {
     // After the file: a process that decides now commits first, and writes the file afterwards.
-    let number = decisions::number(db)?;
+    let decided = Decided::read(db, home)?;
     let notice = match file {
-        DecisionsFile::Valid(kept) if kept.number > number => {
-            transaction::whole(db, |db| kept.restore(db))?;
-            let (file, time) = (decisions::FILE, &kept.written_at);
-            Some(format!("operator decisions were restored from {file}, written {time}"))
-        }
-        DecisionsFile::Valid(kept) if kept.number == number => None,
-        DecisionsFile::Missing | DecisionsFile::Invalid(_) | DecisionsFile::Valid(_)
-            if is_doubtful =>
-        {
-            transaction::whole(db, |db| decisions::fail_closed(db, number + 1))?;
-            None
+        DecisionsFile::Valid(kept, text) if kept.number > decided.number => {
+            transaction::whole(db, |db| signed_log::restore(db, (kept, text)))?;
+            let (file, time) = (signed_log::FILE, &kept.written_at);
+            return Ok(Some(format!(
+                "operator decisions were restored from {file}, written {time}"
+            )));
         }
         DecisionsFile::Invalid(why) => {
-            tracing::error!("'{}' is not trusted: {why}; it is written anew", decisions::FILE);
-            None
+            Some(format!("'{}' is not trusted: {why}; it is written anew", signed_log::FILE))
         }
-        DecisionsFile::Missing | DecisionsFile::Valid(_) => None,
+        DecisionsFile::Missing | DecisionsFile::Valid(..) => None,
     };
-    let is_current = match file {
-        DecisionsFile::Valid(kept) => kept.number == decisions::number(db)?,
-        DecisionsFile::Missing => decisions::number(db)? == 0,
-        DecisionsFile::Invalid(_) => false,
-    };
-    if !is_current {
-        Keeper::of(home).write(db);
+    if decided.damage.is_none() && decided.number > 0 {
+        signed_log::write_copy(db, home)?;
     }
     Ok(notice)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_large_file_is_written_once_a_second() {
-        let now = Instant::now();
-        let (quick, slow) = (Duration::ZERO, DECISIONS_COST_MAX * 2);
-        let of = |written, cost, is_due| Progress { written, cost, is_due };
-        let ago = |ms| now.checked_sub(Duration::from_millis(ms));
-        for (progress, expected) in [
-            (Progress::default(), Pace::AtOnce),
-            (of(ago(1), quick, false), Pace::AtOnce),
-            (of(ago(400), slow, false), Pace::After(Duration::from_millis(600))),
-            (of(ago(2_000), slow, false), Pace::AtOnce),
-            (of(ago(1), slow, true), Pace::Due),
-        ] {
-            assert_eq!(progress.pace(now), expected);
-        }
+/// Repairs the decisions, and returns each step in words. `named` is the number of decisions that
+/// checkpoints name; the caller says whether the tables may be older than what was decided.
+pub(crate) fn repair(
+    db: &Connection,
+    (home, file): (&Path, &DecisionsFile),
+    (named, is_doubtful): (i64, bool),
+) -> Result<Vec<String>, StoreError> {
+    let mut done: Vec<String> = reconcile(db, (home, file))?.into_iter().collect();
+    let decided = Decided::read(db, home)?;
+    let in_copy = match file {
+        DecisionsFile::Valid(kept, _) => Some(kept.number),
+        DecisionsFile::Missing | DecisionsFile::Invalid(_) => None,
+    };
+    let is_confirmed = in_copy.is_some_and(|number| number >= decided.number);
+    if decided.damage.is_some() || named > decided.number || (is_doubtful && !is_confirmed) {
+        done.extend(
+            decided.damage.map(|why| format!("the signed log of decisions was damaged ({why})")),
+        );
+        let last = named.max(decided.number).max(in_copy.unwrap_or_default());
+        transaction::whole(db, |db| signed_log::fail_closed(db, home, last.saturating_add(1)))?;
+        signed_log::write_copy(db, home)?;
+    } else if !decided.differing.is_empty() {
+        transaction::whole(db, |db| {
+            let log = DecisionLog::of_tables(db, home)?.map_err(signed_log::damaged)?;
+            Decisions::of_tables(db, Scope::ALL)?.replace(db, &log.decisions)?;
+            signed_log::count(db)
+        })?;
+        let differed = decided.differing.iter();
+        done.extend(differed.map(|subject| {
+            format!("{subject} differed from what was decided: restored the decision")
+        }));
     }
+    Ok(done)
 }

@@ -1,8 +1,11 @@
 //! Servers that were added, switched, quarantined or approved at run time.
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row};
 
 use super::OperatorState;
+use super::decision::{KeptServer, Scope};
 use crate::error::StoreError;
 
 /// The decisions about a server. A server without decisions has no entry.
@@ -41,24 +44,41 @@ pub struct ApprovedServer<'a> {
 impl OperatorState {
     /// Returns the servers, sorted by name.
     pub fn servers(&self) -> Result<Vec<ServerState>, StoreError> {
-        self.ask(|db| {
+        self.ask_decided(|db, signed| {
             let words = format!("SELECT {COLUMNS} FROM servers ORDER BY name");
             let mut statement = db.prepare_cached(&words)?;
-            let servers = statement.query_map([], read)?;
-            Ok(servers.collect::<Result<_, _>>()?)
+            let servers = statement.query_map([], read)?.collect::<Result<Vec<_>, _>>()?;
+            let Some(signed) = signed else { return Ok(servers) };
+            let known = servers.into_iter().map(|server| (server.name.clone(), server));
+            let mut known: BTreeMap<String, ServerState> = known.collect();
+            for decided in signed.servers() {
+                let name = decided.name.clone();
+                known
+                    .entry(name.clone())
+                    .or_insert_with(|| ServerState { name, ..ServerState::default() });
+            }
+            let undecided = KeptServer::default();
+            let strict = known.into_values().map(|server| {
+                let decided = signed.server(&server.name).unwrap_or(&undecided);
+                server.stricter(decided)
+            });
+            Ok(strict.collect())
         })
     }
 
     pub fn server(&self, name: &str) -> Result<Option<ServerState>, StoreError> {
-        self.ask(|db| {
-            let words = format!("SELECT {COLUMNS} FROM servers WHERE name = ?1");
-            Ok(db.prepare_cached(&words)?.query_row([name], read).optional()?)
-        })
+        Ok(self.servers()?.into_iter().find(|server| server.name == name))
+    }
+
+    /// Makes a server that nothing is known of wait for a review, after decisions were lost: its
+    /// first list would otherwise count as approved.
+    pub fn await_review(&self, name: &str) -> Result<(), StoreError> {
+        self.sign(Scope::server(name), |db| set_baseline(db, name))
     }
 
     /// Adds a server afresh: everything known under that name is deleted.
     pub fn add_server(&self, name: &str, definition_json: &str) -> Result<(), StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::whole_server(name), |db| {
             forget(db, name)?;
             let words = "INSERT INTO servers (name, added) VALUES (?1, ?2)";
             db.execute(words, [name, definition_json])?;
@@ -68,13 +88,13 @@ impl OperatorState {
 
     /// Removes a server with all decisions about its items; returns whether there was anything.
     pub fn remove_server(&self, name: &str) -> Result<bool, StoreError> {
-        self.decide(|db| forget(db, name))
+        self.decide(Scope::whole_server(name), |db| forget(db, name))
     }
 
     /// Forgets the items that the server listed, and lifts its quarantine: the next list is its
     /// first. Tools that were switched off stay so.
     pub fn begin_server_anew(&self, name: &str) -> Result<(), StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::items(name), |db| {
             db.execute("DELETE FROM items WHERE server = ?1", [name])?;
             let words = "UPDATE servers SET has_baseline = 0, quarantined = 0, approved = NULL,
                            approved_text = NULL, program = NULL
@@ -85,7 +105,7 @@ impl OperatorState {
     }
 
     pub fn set_server_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::server(name), |db| {
             db.execute(
                 "INSERT INTO servers (name, disabled) VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET disabled = excluded.disabled
@@ -97,7 +117,7 @@ impl OperatorState {
     }
 
     pub fn quarantine_server(&self, name: &str) -> Result<(), StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::server(name), |db| {
             db.execute(
                 "INSERT INTO servers (name, quarantined) VALUES (?1, 1)
                  ON CONFLICT (name) DO UPDATE SET quarantined = 1 WHERE NOT quarantined",
@@ -114,7 +134,7 @@ impl OperatorState {
         approved: ApprovedServer<'_>,
     ) -> Result<(), StoreError> {
         let ApprovedServer { identity, text, program } = approved;
-        self.decide(|db| {
+        self.decide(Scope::server(name), |db| {
             db.execute(
                 "INSERT INTO servers (name, approved, approved_text, program)
                  VALUES (?1, ?2, ?3, ?4)
@@ -131,7 +151,7 @@ impl OperatorState {
 
     /// Keeps the file that a server's command starts.
     pub fn keep_program(&self, name: &str, program: &str) -> Result<(), StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::server(name), |db| {
             db.execute(
                 "INSERT INTO servers (name, program) VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET program = excluded.program
@@ -140,6 +160,25 @@ impl OperatorState {
             )?;
             Ok(())
         })
+    }
+}
+
+impl ServerState {
+    /// Returns the stricter of the tables and what was decided: what allows something counts where
+    /// both agree on it, what restricts counts where either says so.
+    fn stricter(self, decided: &KeptServer) -> ServerState {
+        let is_approved = self.approved == decided.approved;
+        let added = self.added.filter(|added| Some(added) == decided.added.as_ref());
+        ServerState {
+            added,
+            disabled: self.disabled || decided.disabled,
+            quarantined: self.quarantined || decided.quarantined || !is_approved,
+            approved: self.approved.filter(|_| is_approved),
+            approved_text: self.approved_text.filter(|_| is_approved),
+            program: decided.program.clone(),
+            has_baseline: self.has_baseline || decided.has_baseline,
+            name: self.name,
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use jiff::Timestamp;
 use rusqlite::{Row, params};
+use text::hex;
 
 use super::OperatorState;
+use super::decision::{Decisions, Scope};
 use crate::database::timestamp;
 use crate::error::StoreError;
 
@@ -24,7 +26,7 @@ impl OperatorState {
     /// Returns all tokens, including revoked ones, in order of creation. At most one of each name
     /// is not revoked.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
-        self.ask(|db| {
+        self.ask_decided(|db, signed| {
             let mut statement = db.prepare_cached(
                 "SELECT name, hash, scope, created_us, expires_us, revoked_us FROM tokens
                  ORDER BY number",
@@ -32,7 +34,11 @@ impl OperatorState {
             let mut rows = statement.query([])?;
             let mut tokens = Vec::new();
             while let Some(row) = rows.next()? {
-                tokens.push(read(row)?);
+                let token = read(row)?;
+                tokens.push(match signed {
+                    Some(signed) => token.stricter(signed),
+                    None => token,
+                });
             }
             Ok(tokens)
         })
@@ -40,7 +46,7 @@ impl OperatorState {
 
     /// Creates a token, unless an unrevoked one has its name; returns whether it did.
     pub fn create_token(&self, token: &TokenRecord) -> Result<bool, StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::TOKENS, |db| {
             let made = db.execute(
                 "INSERT INTO tokens (name, hash, scope, created_us, expires_us, revoked_us)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -60,10 +66,21 @@ impl OperatorState {
 
     /// Revokes a token; returns whether there was an unrevoked one of this name.
     pub fn revoke_token(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
-        self.decide(|db| {
+        self.decide(Scope::TOKENS, |db| {
             let words = "UPDATE tokens SET revoked_us = ?2 WHERE name = ?1 AND revoked_us IS NULL";
             Ok(db.execute(words, (name, at.as_microsecond()))? > 0)
         })
+    }
+}
+
+impl TokenRecord {
+    /// Returns a token that is not what was decided as one that was revoked.
+    fn stricter(self, signed: &Decisions) -> TokenRecord {
+        let decided = signed.token(&hex::encode(&self.hash));
+        let is_decided = decided.is_some_and(|decided| decided.is(&self));
+        let revoked_at =
+            if is_decided { self.revoked_at } else { self.revoked_at.or(Some(self.created_at)) };
+        TokenRecord { revoked_at, ..self }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
-use crate::state::decisions;
+use crate::state::signed_log;
 use crate::write::chain::hash_at;
 use crate::write::checkpoint_file;
 use crate::write::compose::CHAIN_EXPIRED;
@@ -25,7 +25,7 @@ struct KnownHead {
 }
 
 /// Returns the checkpoint of the present moment, within the transaction that files it.
-pub(crate) fn checkpoint(db: &Connection) -> Result<Checkpoint, StoreError> {
+pub(crate) fn checkpoint(db: &Connection, home: &Path) -> Result<Checkpoint, StoreError> {
     let known = known(db)?;
     let digest = checkpoint::digest(known.iter().map(|known| &known.head));
     let count = known.len() as u64;
@@ -34,7 +34,9 @@ pub(crate) fn checkpoint(db: &Connection) -> Result<Checkpoint, StoreError> {
     let omitted = heads.len().saturating_sub(HEADS_MAX) as u64;
     heads.truncate(HEADS_MAX);
     let heads = heads.into_iter().map(|known| known.head).collect();
-    let decisions = u64::try_from(decisions::number(db)?).unwrap_or(0);
+    let decisions =
+        signed_log::signed_number(db, home)?.and_then(|number| u64::try_from(number).ok());
+    let decisions = decisions.unwrap_or_default();
     Ok(Checkpoint { heads, omitted, count, digest, decisions, previous: newest(db)? })
 }
 
@@ -206,11 +208,11 @@ mod tests {
     #[test]
     fn a_checkpoint_names_what_is_open_or_has_changed_and_covers_all() {
         let db = ledger();
-        let first = checkpoint(&db).unwrap();
+        let first = checkpoint(&db, Path::new("")).unwrap();
         assert_eq!((first.heads.len(), first.omitted), (HEADS_MAX, 200));
         assert_eq!(first.count, CHAINS as u64);
         name(&db, &first);
-        let second = checkpoint(&db).unwrap();
+        let second = checkpoint(&db, Path::new("")).unwrap();
         assert_eq!((second.heads.len(), second.omitted), (200, 0));
         assert_eq!(second.digest, first.digest, "nothing has changed");
         name(&db, &second);
@@ -220,7 +222,7 @@ mod tests {
              UPDATE chains SET status = 'expired' WHERE chain_id = '00000';",
         )
         .unwrap();
-        let third = checkpoint(&db).unwrap();
+        let third = checkpoint(&db, Path::new("")).unwrap();
         let named: Vec<&str> = third.heads.iter().map(|head| head.chain_id.as_str()).collect();
         assert_eq!(named, ["00001", "00002"]);
         assert_eq!(third.count, CHAINS as u64 - 1);

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use store::anchored::{self, AnchorCheck};
 use store::state::TokenRecord;
 use store::survey::Survey;
-use store::{FILE, Store, StoreError};
+use store::{CHECKPOINT_FILE, FILE, Store, StoreError};
 use vault::{Secret, Space, Vault};
 
 use super::support::{Home, call, rules};
@@ -130,20 +130,18 @@ async fn an_earlier_copy_of_the_whole_home_is_not_used() {
 #[tokio::test]
 async fn decisions_that_are_older_than_the_anchor_are_not_used() {
     let anchored = Anchored::new();
-    let copy = anchored.home.path().join("decisions.json");
+    let copy = anchored.home.path().join("decisions.jsonl");
     anchored.use_after(create_token).await;
     let earlier = fs::read(&copy).unwrap();
     anchored.use_after(revoke_token).await;
     anchored.use_after(|_| ()).await;
     // The ledger stays as it is; only the decisions go back, in both places.
     let db = Connection::open(anchored.home.path().join(FILE)).unwrap();
-    db.execute_batch(
-        "UPDATE tokens SET revoked_us = NULL;
-         UPDATE settings SET value = '1' WHERE name = 'decisions';",
-    )
-    .unwrap();
+    let back = "UPDATE tokens SET revoked_us = NULL; DELETE FROM decisions WHERE number = 2";
+    db.execute_batch(back).unwrap();
     drop(db);
     fs::write(&copy, earlier).unwrap();
+    fs::remove_file(anchored.home.path().join(CHECKPOINT_FILE)).unwrap();
     assert_eq!(tokens(anchored.home.path()), 1);
     let refusal = anchored.refusal(anchored.home.path());
     assert!(refusal.contains("2 decisions at a checkpoint in the anchor"), "{refusal}");
@@ -158,7 +156,7 @@ async fn decisions_of_the_copy_alone_count_as_known() {
     let anchored = Anchored::new();
     anchored.use_after(create_token).await;
     let db = Connection::open(anchored.home.path().join(FILE)).unwrap();
-    db.execute_batch("DELETE FROM tokens; DELETE FROM settings WHERE name = 'decisions'").unwrap();
+    db.execute_batch("DELETE FROM tokens; DELETE FROM decisions").unwrap();
     drop(db);
     anchored.use_after(|_| ()).await;
     assert_eq!(tokens(anchored.home.path()), 1, "restored from the copy");

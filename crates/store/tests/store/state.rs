@@ -511,7 +511,7 @@ async fn a_closed_ledger_is_one_file() {
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    let expected = ["decisions.json", "keys", "ledger.db", "writers"];
+    let expected = ["decisions.jsonl", "keys", "ledger.db", "writers"];
     assert_eq!(names, expected.map(str::to_owned).into());
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use receipt::checkpoint::Checkpoint;
 use receipt::{Hash, SigningKey};
 
 use super::super::UntrustedCheckpoint;
@@ -9,6 +10,7 @@ use super::super::finding::refuse;
 use super::FindingKind::{DatabaseLost, DatabaseOlder, Fault, HomeOlder, Note, Notice};
 use super::*;
 use crate::error::StoreError;
+use crate::state::signed_log::DecisionLog;
 use crate::write::journal::{Header, HeaderFacts};
 use crate::write::link::PrecedingChain;
 
@@ -18,7 +20,11 @@ type Case = (Evidence, Vec<(FindingKind, &'static str)>);
 /// Returns evidence with a sound database.
 fn sound() -> Evidence {
     let database = DatabaseState::Present;
-    Evidence { database, decided: Some(0), has_secret: true, ..Evidence::default() }
+    Evidence { database, decided: decided(0), has_secret: true, ..Evidence::default() }
+}
+
+fn decided(number: i64) -> Option<Decided> {
+    Some(Decided { number, ..Decided::default() })
 }
 
 fn check(cases: Vec<Case>) {
@@ -52,6 +58,11 @@ fn head(length: u64) -> HeadState {
     HeadState { head, found: None, reached: Some(3), damaged: 0 }
 }
 
+fn no_heads() -> Checkpoint {
+    let digest = receipt::checkpoint::digest(std::iter::empty::<&Head>());
+    Checkpoint { heads: Vec::new(), omitted: 0, count: 0, digest, decisions: 0, previous: None }
+}
+
 fn words(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
@@ -79,7 +90,10 @@ fn a_missing_database_is_a_loss_only_in_a_used_home() {
             ],
         ),
         (
-            Evidence { decisions: DecisionsFile::Valid(Box::default()), ..missing() },
+            Evidence {
+                decisions: DecisionsFile::Valid(Box::default(), String::new()),
+                ..missing()
+            },
             vec![(DatabaseLost, "it has operator decisions")],
         ),
         (
@@ -103,6 +117,11 @@ fn tables_that_name_less_than_other_files_are_older() {
         Evidence { key, used_keys: words(&["k1", "k2"]), ..sound() }
     };
     let heads = |state| Evidence { heads: vec![state], ..sound() };
+    let deciding = |named, known| {
+        let checkpoint = Some(Ok(Checkpoint { decisions: named, ..no_heads() }));
+        let decisions = DecisionsFile::Valid(Box::default(), String::new());
+        Evidence { checkpoint, decided: decided(known), decisions, ..sound() }
+    };
     let short = |reached, damaged| HeadState { reached, damaged, ..head(7) };
     check(vec![
         (sound(), vec![]),
@@ -118,6 +137,14 @@ fn tables_that_name_less_than_other_files_are_older() {
         (heads(short(Some(3), 3)), vec![(DatabaseOlder, "chain c has 3 receipts, but 7")]),
         // The chain has expired.
         (heads(short(None, 0)), vec![]),
+        (deciding(2, 2), vec![]),
+        (
+            deciding(3, 2),
+            vec![(
+                DatabaseOlder,
+                "had made 3 decisions at the last checkpoint, and the home has 2",
+            )],
+        ),
     ]);
 }
 
@@ -180,14 +207,16 @@ fn journals_show_damage_and_what_the_tables_lack() {
 #[test]
 fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
     let copy = |number: i64| {
-        let kept = serde_json::from_value(serde_json::json!({"number": number})).unwrap();
-        Evidence { decisions: DecisionsFile::Valid(kept), decided: Some(1), ..sound() }
+        let kept = Box::new(DecisionLog { number, ..DecisionLog::default() });
+        let decisions = DecisionsFile::Valid(kept, String::new());
+        Evidence { decisions, decided: decided(1), ..sound() }
     };
     let public = SigningKey::from_seed(&[1; 32]).public();
     let name = public.fingerprint().to_string();
     let key = Some("k1".to_owned());
     let secretless = Evidence { key, has_secret: false, ..sound() };
     let lost_at = Some("a day".to_owned());
+    let doubtful = |decided| Evidence { decided: Some(decided), ..sound() };
     check(vec![
         (Evidence { keys: vec![public], signers: vec![name], ..sound() }, vec![]),
         (
@@ -196,7 +225,7 @@ fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
         ),
         (secretless, vec![(Fault, "the secret half of the signing key k1 is missing")]),
         (
-            Evidence { decided: Some(1), ..sound() },
+            Evidence { decided: decided(1), ..sound() },
             vec![(Note, "the copy of the operators' decisions is missing")],
         ),
         (copy(1), vec![]),
@@ -206,8 +235,20 @@ fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
             vec![(Fault, "the copy of the operators' decisions is not trusted: bad")],
         ),
         (
-            Evidence { decisions_lost_at: lost_at, ..sound() },
+            Evidence { decided: Some(Decided { lost_at, ..Decided::default() }), ..sound() },
             vec![(Note, "the operators' decisions were lost on a day")],
+        ),
+        (
+            doubtful(Decided { damage: Some("why".to_owned()), ..Decided::default() }),
+            vec![(Fault, "the signed log of decisions is damaged (why): no approval")],
+        ),
+        (
+            doubtful(Decided { differing: words(&["token 'a'", "b"]), ..Decided::default() }),
+            vec![(Fault, "differs from the signed decisions on token 'a', b: the stricter counts")],
+        ),
+        (
+            doubtful(Decided { differing: vec!["x".to_owned(); 12], ..Decided::default() }),
+            vec![(Fault, "x, x and 2 more: the stricter counts")],
         ),
         (
             Evidence { set_aside: words(&["c.damaged"]), ..sound() },
