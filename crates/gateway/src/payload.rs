@@ -63,8 +63,10 @@ impl<'a> CallArguments<'a> {
                 cut(written(value).into())
             }
         };
-        let digest = Some(Digest::of_object(self.sent));
-        Payload { bytes: text.len(), digest, kept, truncated }
+        let digest = Digest::of_object(self.sent);
+        let is_covered = self.redacted.is_none() && matches!(digest, Digest::Canonical(_));
+        let kept_digest = kept_digest(kept.as_deref(), is_covered && !truncated);
+        Payload { bytes: text.len(), digest: Some(digest), kept, truncated, kept_digest }
     }
 }
 
@@ -101,14 +103,18 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     };
     let is_error =
         if has_duplicates { Outline::of(text).is_error } else { value["isError"] == true };
-    redactor.value(&mut value);
-    let digest = Some(Digest::of_value(&value));
+    let is_redacted = redactor.value(&mut value);
+    let digest = Digest::of_value(&value);
     let (kept, truncated) = match payloads {
         Payloads::None => (None, false),
         Payloads::Full => cut(redactor.without_own(text)),
         Payloads::Redacted => cut(written(&value).into()),
     };
-    let payload = Payload { bytes, digest, kept, truncated };
+    // As it was sent, it may differ from what the hash is of.
+    let is_other = is_redacted || has_duplicates || matches!(digest, Digest::Exact(_));
+    let is_covered = !truncated && (payloads == Payloads::Redacted || !is_other);
+    let kept_digest = kept_digest(kept.as_deref(), is_covered);
+    let payload = Payload { bytes, digest: Some(digest), kept, truncated, kept_digest };
     RecordedResult { payload, is_error, has_duplicates }
 }
 
@@ -125,9 +131,16 @@ fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedRe
             (kept, text.len() > KEPT_BYTES_MAX)
         }
     };
-    let payload = Payload { bytes: text.len(), digest, kept, truncated };
+    let kept_digest = kept_digest(kept.as_deref(), false);
+    let payload = Payload { bytes: text.len(), digest, kept, truncated, kept_digest };
     let Outline { is_error, has_duplicates } = Outline::of(text);
     RecordedResult { payload, is_error, has_duplicates }
+}
+
+/// Returns the hash of a kept text, unless the hash of the whole covers it.
+fn kept_digest(kept: Option<&str>, is_covered: bool) -> Option<Digest> {
+    let kept = kept.filter(|_| !is_covered)?;
+    Some(Digest::Exact(Hash::of(kept.as_bytes())))
 }
 
 /// The status of a result, by its outermost members.

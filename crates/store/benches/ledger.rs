@@ -254,7 +254,7 @@ fn payload(bytes: usize) -> Payload {
     let text = format!("{{\"text\":\"{}\"}}", "lorem \\\"ipsum ".repeat(bytes / 14));
     // The caller hashes the text, not the ledger.
     let digest = Some(Digest::Canonical(receipt::Hash::of(b"text")));
-    Payload { bytes: text.len(), digest, kept: Some(text), truncated: false }
+    Payload { bytes: text.len(), digest, kept: Some(text), truncated: false, kept_digest: None }
 }
 
 fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {

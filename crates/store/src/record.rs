@@ -199,6 +199,10 @@ pub struct Payload {
     pub kept: Option<String>,
     /// Only part of it is kept.
     pub truncated: bool,
+    /// The hash of the kept text where `digest` is that of another one: a secret was removed, or
+    /// only part of it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored::optional")]
+    pub kept_digest: Option<Digest>,
 }
 
 /// The source of an event that the gate did not observe itself.
@@ -326,6 +330,7 @@ pub(crate) mod tests {
                 digest: Some(Digest::Exact(receipt::Hash::of(b"{}"))),
                 kept: Some("{}".to_owned()),
                 truncated: true,
+                kept_digest: Some(Digest::Exact(receipt::Hash::of(b"{"))),
             },
             action: ReceiptAction {
                 kind: Word::Borrowed("unknown"),

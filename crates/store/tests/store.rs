@@ -5,6 +5,7 @@
 
 mod store {
     mod anchors;
+    mod bound;
     mod copies;
     mod crash;
     mod decisions;

@@ -2,6 +2,7 @@
 //! come in the order in which the audit can follow the keys. Nothing is written.
 
 mod columns;
+mod measured;
 mod records;
 pub(super) mod touches;
 
@@ -533,7 +534,8 @@ fn page_query(is_ours: bool) -> String {
             format!(", {RECEIPT_COLUMNS}, {RECORD_COLUMNS}"),
             "LEFT JOIN activity ON activity.id = substr(receipts.id, 13)
              LEFT JOIN agents ON agents.agent = activity.agent
-             LEFT JOIN targets ON targets.target = activity.target",
+             LEFT JOIN targets ON targets.target = activity.target
+             LEFT JOIN payloads ON payloads.number = activity.number",
         )
     } else {
         (String::new(), "")

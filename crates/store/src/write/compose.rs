@@ -24,7 +24,8 @@ const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
 /// The type of the action that expires a whole chain.
 pub(crate) const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
-/// The member that says that a failure is no failure for sure.
+/// The member that says more of a failure: that it is none for sure, that the call was refused, or
+/// that it was cancelled.
 pub(crate) const OUTCOME: &str = "outcome";
 
 /// The type of the action that deletes records, payloads or names.
@@ -357,6 +358,8 @@ fn runtime<'a>(
     for (name, digest) in [
         ("parameters_exact_hash", call.arguments.digest),
         ("response_exact_hash", ended.response.digest),
+        ("arguments_kept_hash", call.arguments.kept_digest),
+        ("response_kept_hash", ended.response.kept_digest),
     ] {
         if let Some(hash) = exact(digest) {
             runtime.insert(name, hash);
@@ -369,8 +372,31 @@ fn runtime<'a>(
     if ended.status == RecordStatus::Interrupted {
         runtime.insert("interrupted", true);
     }
-    if ended.status == RecordStatus::Unknown {
-        runtime.insert(OUTCOME, RecordStatus::Unknown.as_str());
+    let precisely = [RecordStatus::Unknown, RecordStatus::Blocked, RecordStatus::Cancelled];
+    if precisely.contains(&ended.status) {
+        runtime.insert(OUTCOME, ended.status.as_str());
+    }
+    if ended.response.truncated {
+        runtime.insert("response_truncated", true);
+    }
+    for (name, number) in [
+        ("duration_us", u64::try_from(duration_us(ended)).unwrap_or_default()),
+        ("arguments_bytes", call.arguments.bytes as u64),
+        ("response_bytes", ended.response.bytes as u64),
+    ] {
+        if number > 0 {
+            runtime.insert(name, number);
+        }
+    }
+    let warnings = call.warnings.iter().chain(&ended.warnings).map(String::as_str);
+    let warnings: Vec<&str> = warnings.collect();
+    if !warnings.is_empty() {
+        runtime.insert("warnings", warnings.as_slice());
     }
     runtime
+}
+
+/// Returns the duration of a call as records and receipts have it.
+pub(crate) fn duration_us(ended: &CallEnd) -> i64 {
+    i64::try_from(ended.duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -14,6 +14,7 @@ use crate::keys;
 use crate::limits::NAMES_MAX;
 use crate::record::{CallEnd, CallStart, RecordAgent, RecordStatus};
 use crate::upkeep::{names, tally};
+use crate::write::compose;
 use crate::write::inserting::{Inserts, Values};
 use crate::write::joining::{self, Joined, OtherSightings};
 use crate::write::link::{ChainRef, Link};
@@ -457,7 +458,7 @@ fn add_record(new: &NewRecord<'_>, values: &mut Values<'_, '_>) -> rusqlite::Res
     values.add(&call.session)?;
     values.add(&call.request_id)?;
     values.add(call.at.as_microsecond())?;
-    values.add(end_us.or(ended.map(duration_us)))?;
+    values.add(end_us.or(ended.map(compose::duration_us)))?;
     values.add(joined.end.map_or(status, |end| end.status).as_str())?;
     values.add(ended.and_then(|ended| ended.error_code.as_deref()))?;
     values.add(ended.and_then(|ended| ended.error_message.as_deref()))?;
@@ -543,7 +544,7 @@ fn end(
         ended.status.as_str(),
         ended.error_code,
         ended.error_message,
-        duration_us(ended),
+        compose::duration_us(ended),
         ended.response.bytes,
         row.link.as_ref().map(|_| receipt_id(&ended.id)),
     ])?;
@@ -644,8 +645,4 @@ fn apply_consequence(
         Consequence::DeletionsStated => tally::clear(db)?,
     }
     Ok(())
-}
-
-fn duration_us(ended: &CallEnd) -> i64 {
-    i64::try_from(ended.duration.as_micros()).unwrap_or(i64::MAX)
 }

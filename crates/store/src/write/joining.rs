@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::limits::SIGHTINGS_MAX;
 use crate::record::{CallEnd, CallStart, RecordStatus};
 use crate::touches::who_of;
+use crate::write::compose;
 use crate::write::touching::TargetTouch;
 
 /// The surface of records of events.
@@ -50,8 +51,7 @@ pub(crate) fn sighting(
     let at_us = call.at.as_microsecond();
     let is_event = call.outside.is_some() && call.surface == EVENTS;
     let status = ended.map_or(RecordStatus::Pending, |ended| ended.status);
-    let duration_us =
-        ended.map_or(0, |ended| i64::try_from(ended.duration.as_micros()).unwrap_or(i64::MAX));
+    let duration_us = ended.map_or(0, compose::duration_us);
     Some(Sighting {
         id: call.id.clone(),
         observer: if is_event { Observer::Program } else { Observer::Gate },

@@ -2,7 +2,8 @@
 //! them if the start of a call can no longer be read from the journal.
 
 use jiff::Timestamp;
-use receipt::RiskLevel;
+use receipt::canonical::Digest;
+use receipt::{Hash, RiskLevel};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use domain::tool::Class;
@@ -15,8 +16,9 @@ use crate::touches;
 const COLUMNS: &str =
     "activity.id, type, source, surface, server, tool, agents.name, client, token,
   session_id, request_id, started_us, tool_variant, intent_type, data_sensitivity, reason,
-  effective_class, unverified, trace_id, correlation_id, target_basis, activity.number
-  FROM activity JOIN agents USING (agent)
+  effective_class, unverified, trace_id, correlation_id, target_basis, activity.number,
+  warnings, arguments_bytes, payloads.arguments
+  FROM activity JOIN agents USING (agent) LEFT JOIN payloads USING (number)
   WHERE status = 'pending' AND receipt_id IS NULL";
 
 /// Returns a call that has no end yet.
@@ -57,6 +59,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(i64, CallStart)> {
     let word = |at: usize| row.get::<_, Option<String>>(at).map(|word| word.map(Word::from));
     let class: Option<String> = row.get(16)?;
     let basis: Option<String> = row.get(20)?;
+    let (warnings, arguments): (Option<String>, Option<String>) = (row.get(22)?, row.get(24)?);
     let call = CallStart {
         id: row.get(0)?,
         kind: kinds.clone().find(|known| known.as_str() == kind).unwrap_or(RecordKind::ToolCall),
@@ -74,10 +77,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(i64, CallStart)> {
         reason: row.get(15)?,
         effective: class.as_deref().and_then(Class::parse),
         unverified: row.get(17)?,
-        warnings: Vec::new(),
+        warnings: warnings.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
         touches: Touches::recorded(Vec::new(), basis.map(TargetBasis::new)),
         trace_id: row.get(18)?,
-        arguments: Payload::default(),
+        arguments: Payload {
+            bytes: row.get(23)?,
+            kept_digest: arguments.map(|text| Digest::Exact(Hash::of(text.as_bytes()))),
+            ..Payload::default()
+        },
         action: ReceiptAction {
             kind: "unknown".into(),
             risk: RiskLevel::High,

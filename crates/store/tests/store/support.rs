@@ -65,6 +65,7 @@ pub(crate) fn payload(text: &str) -> Payload {
         digest: Some(Digest::of_text(text)),
         kept: Some(text.to_owned()),
         truncated: false,
+        kept_digest: None,
     }
 }
 

@@ -54,7 +54,7 @@ const COLUMNS: &str = "differ from the signed text";
 const RECORD: &str = "its record differs from the signed text";
 const SIGNATURE: &str = "signature does not match";
 
-const KINDS: [Kind; 60] = [
+const KINDS: [Kind; 65] = [
     // Ends that are cut off.
     kind(
         "the end that no chain names is gone",
@@ -290,6 +290,27 @@ const KINDS: [Kind; 60] = [
         "a record has another time",
         Sql("UPDATE activity SET started_us=started_us-5000"),
         RECORD,
+    ),
+    kind(
+        "a record has another duration",
+        Sql("UPDATE activity SET duration_us=duration_us+1 WHERE tool='say'"),
+        RECORD,
+    ),
+    kind(
+        "a record has another size",
+        Sql("UPDATE activity SET response_bytes=1 WHERE tool='say'"),
+        RECORD,
+    ),
+    kind(
+        "a record warns of something else",
+        Sql("UPDATE activity SET warnings='[\"all is well\"]'"),
+        RECORD,
+    ),
+    kind("arguments are others", Sql("UPDATE payloads SET arguments='{}'"), RECORD),
+    kind(
+        "a result is another",
+        Sql("UPDATE payloads SET response='{\"content\":[]}'"),
+        "differs from the signed text: response",
     ),
     kind(
         "a record touches nothing any more",

@@ -8,11 +8,11 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 
 use super::columns::{self, member, text};
+use super::measured;
 use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
-use crate::record::RecordStatus;
 use crate::upkeep::tally::{ExpiredData, ExpiredKind};
 use crate::write::compose::OUTCOME;
 
@@ -23,7 +23,9 @@ pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activit
     activity.trace_id, activity.error_code, activity.error_message, activity.receipt_id, \
     activity.status, agents.name, agents.client, agents.token, targets.system, targets.resource, \
     activity.started_us, activity.unverified, activity.number, activity.correlation_id, \
-    activity.target_basis, activity.joined";
+    activity.target_basis, activity.joined, activity.duration_us, activity.arguments_bytes, \
+    activity.response_bytes, activity.warnings, payloads.response_truncated, payloads.arguments, \
+    payloads.response";
 
 pub(super) const FIRST: usize = 2 + columns::COUNT;
 pub(super) const STATUS: usize = FIRST + 15;
@@ -151,6 +153,7 @@ impl RecordSpan {
         if !is_same_time(microseconds, started) {
             found.push("started_us");
         }
+        found.extend(measured::differing(row, receipt)?);
         let is_unverified = receipt["issuer"]["runtime"]["unverified"] == true;
         if row.get::<_, Option<bool>>(STARTED + 1)?.unwrap_or_default() != is_unverified {
             found.push("unverified");
@@ -218,12 +221,11 @@ fn differing_texts(
     }
     let is_own = token != EVENTS;
     let is_interrupted = runtime["interrupted"] == true;
-    let is_unknown = runtime[OUTCOME] == RecordStatus::Unknown.as_str();
     // The record of an announced call takes the outcome of the call.
     let is_announced = !is_own && member(outcome, "status") == "pending";
     let status = text(row, STATUS)?;
     let signed = member(outcome, "status");
-    if !is_announced && !is_outcome(status, signed, (is_interrupted, is_unknown)) {
+    if !is_announced && !is_outcome(status, signed, (is_interrupted, of(OUTCOME))) {
         found.push("status");
     }
     let (name, client) = (text(row, FIRST + 16)?, text(row, FIRST + 17)?);
@@ -256,12 +258,14 @@ fn is_error(code: Option<&str>, message: Option<&str>, signed: &str) -> bool {
 fn is_outcome(
     status: Option<&str>,
     signed: &str,
-    (is_interrupted, is_unknown): (bool, bool),
+    (is_interrupted, precisely): (bool, &str),
 ) -> bool {
     match status {
         Some("success") => signed == "success",
-        Some("error" | "blocked" | "cancelled") => signed == "failure" && !is_unknown,
-        Some("unknown") => signed == "failure" && is_unknown,
+        Some("error") => signed == "failure" && precisely.is_empty(),
+        Some("blocked" | "cancelled" | "unknown") => {
+            signed == "failure" && status == Some(precisely)
+        }
         Some("interrupted") => signed == "pending" && is_interrupted,
         Some("pending") => signed == "pending" && !is_interrupted,
         Some(_) | None => false,
@@ -392,13 +396,18 @@ mod tests {
         ] {
             assert_eq!(is_error(code, message, signed), expected, "{signed}");
         }
-        let (plain, interrupted, unknown) = ((false, false), (true, false), (false, true));
+        let (plain, interrupted) = ((false, ""), (true, ""));
+        let [unknown, blocked] = ["unknown", "blocked"].map(|word| (false, word));
         for (status, signed, marks, expected) in [
             ("success", "success", plain, true),
             ("success", "failure", plain, false),
             ("error", "failure", plain, true),
             ("error", "success", plain, false),
             ("error", "failure", unknown, false),
+            ("error", "failure", blocked, false),
+            ("blocked", "failure", blocked, true),
+            ("blocked", "failure", plain, false),
+            ("cancelled", "failure", blocked, false),
             ("unknown", "failure", unknown, true),
             ("unknown", "failure", plain, false),
             ("unknown", "success", unknown, false),
