@@ -91,6 +91,13 @@ impl Keys {
         }
     }
 
+    /// Returns every public key of the home, the current one even if its file is missing.
+    pub(crate) fn known(&self) -> Vec<PublicKey> {
+        let mut known = all_public(&self.dir);
+        known.push(self.current.public());
+        known
+    }
+
     /// Returns the key that a chain was written with.
     pub(crate) fn of(&self, fingerprint: &str) -> Result<Arc<SigningKey>, StoreError> {
         if self.current.public().fingerprint().to_string() == fingerprint {

@@ -405,7 +405,7 @@ fn prepare(
                 let chains = closed;
                 tracing::info!(chains, "closed chains that an earlier process left open");
             }
-            notices.extend(recovered.faults);
+            notices.extend(recovered.faults.into_iter().chain(recovered.doubtful));
             if recovered.lost > 0 && home.join(CHECKPOINT_FILE).exists() {
                 // It names receipts that a signed account of their loss has replaced.
                 notices.push(repair::set_aside(home, CHECKPOINT_FILE)?);

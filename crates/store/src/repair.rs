@@ -9,7 +9,7 @@ use std::path::Path;
 
 use domain::config::{AnchorConfig, Durability};
 use receipt::content::Termination;
-use receipt::{Hash, Runtime};
+use receipt::{Hash, PublicKey, Runtime};
 use rusqlite::Connection;
 
 use crate::database::lock::Lock;
@@ -24,6 +24,7 @@ use crate::state::signed_log;
 use crate::survey;
 use crate::write::adoption::Adoption;
 use crate::write::chain::OpenChain;
+use crate::write::chain_row::{ChainRow, SignedEnds};
 use crate::write::checkpoint_file::CHECKPOINT_FILE;
 use crate::write::filing::{Consequence, Filer};
 use crate::write::recovery::{self, Recovered};
@@ -61,6 +62,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         done.push(format!("touches of resources were missing: made {made} again"));
     }
     let mut keys = signing_keys(&db, &evidence, &mut done)?;
+    done.extend(correct_rows(&db, &keys.known())?);
     let recovered = recovery::recover(&mut db, home, &keys, Adoption::All)?;
     done.extend(words(&recovered));
     let is_past = !doubts.is_empty() || recovered.lost > 0;
@@ -169,6 +171,30 @@ fn signing_keys(
         None => {}
     }
     Keys::open(&folder, db)
+}
+
+/// Makes the rows of chains repeat what their receipts say; returns what was corrected, in words.
+fn correct_rows(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, StoreError> {
+    let mut statement = db.prepare("SELECT chain_id FROM chains ORDER BY chain")?;
+    let chains = statement.query_map([], |row| row.get(0))?;
+    let chains: Vec<String> = chains.collect::<Result<_, _>>()?;
+    let mut done = Vec::new();
+    for chain in chains {
+        let (Ok(signed), Some(row)) =
+            (SignedEnds::read(db, keys, &chain)?, ChainRow::read(db, &chain)?)
+        else {
+            continue;
+        };
+        let differing = row.differing(&signed);
+        if !differing.is_empty() {
+            transaction::whole(db, |db| ChainRow::correct(db, &chain, &signed, &differing))?;
+            let columns = differing.join(", ");
+            done.push(format!(
+                "corrected the row of chain {chain} in the table of chains: {columns}"
+            ));
+        }
+    }
+    Ok(done)
 }
 
 fn words(recovered: &Recovered) -> Vec<String> {

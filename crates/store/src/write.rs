@@ -6,6 +6,7 @@ pub(crate) mod adoption;
 pub(crate) mod anchor;
 mod backlog;
 pub(crate) mod chain;
+pub(crate) mod chain_row;
 pub(crate) mod checkpoint_file;
 mod columns;
 mod commit;

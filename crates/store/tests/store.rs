@@ -19,4 +19,5 @@ mod store {
     mod state;
     mod support;
     mod touches;
+    mod unsigned;
 }

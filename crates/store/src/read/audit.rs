@@ -29,6 +29,7 @@ use crate::database::{WRITERS, schema};
 use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
 use crate::upkeep::tally;
+use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 use crate::write::journal;
 
@@ -75,6 +76,8 @@ struct ReceiptPage<'a> {
     /// The sequence of the last receipt before it.
     after: i64,
     ahead: Vec<(i64, ExaminedReceipt)>,
+    /// The ends of the chain as far as it was read.
+    ends: SignedEnds,
 }
 
 /// Receipts that are examined before their turn, by every thread that has time.
@@ -162,19 +165,27 @@ impl Reader {
                 continue;
             }
             let filed = self.filed_head(&chain.id, is_ours)?;
+            let row = self.chain_row(&chain.id, is_ours)?;
             let promised = outset.promised(&chain.id, filed.entry);
-            match self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each)) {
+            let ends = match self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each)) {
                 // The other chains are checked all the same.
                 Err(StoreError::Corrupt(words)) => {
                     audit.fault(&chain.id, None, format!("the chain cannot be read: {words}"));
+                    SignedEnds::default()
                 }
                 audited => audited?,
-            }
+            };
             if is_ours && chain.opening.is_none() {
                 let words = "the chain is not in the table of chains";
                 audit.fault(&chain.id, None, words.to_owned());
             }
             state_row(audit, chain, filed.head, place);
+            // Its writer may have ended it meanwhile.
+            let rows = [row, self.chain_row(&chain.id, is_ours)?].into_iter().flatten();
+            let differing = rows.map(|row| row.differing(&ends)).min_by_key(Vec::len);
+            if let Some(differing) = differing.filter(|found| !found.is_empty()) {
+                audit.fault(&chain.id, None, row_words(&differing));
+            }
             if let Some(promised) = promised {
                 promised.tell(audit, &chain.id);
             }
@@ -209,9 +220,10 @@ impl Reader {
         chain_id: &str,
         outset: &Outset<'_>,
         (gone, each): (&mut GoneRecords, &mut impl FnMut()),
-    ) -> Result<(), StoreError> {
+    ) -> Result<SignedEnds, StoreError> {
         let sql = page_query(outset.is_ours);
-        let mut page = ReceiptPage { chain_id, sql: &sql, after: i64::MIN, ahead: Vec::new() };
+        let (after, ahead, ends) = (i64::MIN, Vec::new(), SignedEnds::default());
+        let mut page = ReceiptPage { chain_id, sql: &sql, after, ahead, ends };
         loop {
             let after = page.after;
             let ahead = PageAhead::new(audit.trusted().to_vec());
@@ -232,7 +244,7 @@ impl Reader {
                 count
             });
             if count? < EXPORT_PAGE {
-                return Ok(());
+                return Ok(page.ends);
             }
             // What was not examined ahead is examined in its turn.
             page.ahead = ahead.into_examined();
@@ -248,7 +260,7 @@ impl Reader {
         (gone, each): (&mut GoneRecords, &mut impl FnMut()),
     ) -> Result<usize, StoreError> {
         let (chain_id, sql) = (page.chain_id, page.sql);
-        let ReceiptPage { after, ahead, .. } = page;
+        let ReceiptPage { after, ahead, ends, .. } = page;
         let mut ahead = std::mem::take(ahead).into_iter().peekable();
         self.pool.ask_in_passing(|db| {
             let mut count = 0;
@@ -266,6 +278,7 @@ impl Reader {
                     let comparison = Comparison { chain_id, row, read: &read, span };
                     comparison.tell(audit, gone, outset.now)?;
                     comparison.report_touches(db, audit)?;
+                    ends.take(read);
                 }
                 each();
             }
@@ -287,6 +300,10 @@ impl Reader {
             }
             Ok(texts)
         })
+    }
+
+    fn chain_row(&self, chain_id: &str, is_ours: bool) -> Result<Option<ChainRow>, StoreError> {
+        if is_ours { self.pool.ask(|db| ChainRow::read(db, chain_id)) } else { Ok(None) }
     }
 
     fn filed_head(&self, chain_id: &str, is_ours: bool) -> Result<FiledHead, StoreError> {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use receipt::PublicKey;
 use receipt::audit;
 use receipt::checkpoint::{self, Checkpoint, Head};
 use receipt::verify::SignedReceipt;
@@ -121,10 +122,10 @@ pub(crate) fn expired_by(db: &Connection, chain_id: &str) -> Result<Vec<Head>, S
 /// left. Returns whether it is.
 pub(crate) fn set_damaged_aside(
     db: &Connection,
-    home: &Path,
+    (home, keys): (&Path, &[PublicKey]),
     chain_id: &str,
 ) -> Result<bool, StoreError> {
-    let Some(lost) = lost_head(db, home, chain_id)? else {
+    let Some(lost) = lost_head(db, (home, keys), chain_id)? else {
         return Ok(false);
     };
     db.execute("UPDATE chains SET status = 'damaged' WHERE chain_id = ?1", [chain_id])?;
@@ -138,20 +139,21 @@ pub(crate) fn set_damaged_aside(
 }
 
 /// Returns a head that the chain is known to have had and has no longer.
-fn lost_head(db: &Connection, home: &Path, chain_id: &str) -> Result<Option<Head>, StoreError> {
+fn lost_head(
+    db: &Connection,
+    (home, keys): (&Path, &[PublicKey]),
+    chain_id: &str,
+) -> Result<Option<Head>, StoreError> {
     let row = "SELECT chain_id, length, last_hash FROM chains WHERE chain_id = ?1 AND length > 0";
     let mut heads: Vec<Head> =
         db.query_row(row, [chain_id], read).optional()?.flatten().into_iter().collect();
     if let Some(newest) = newest(db)? {
-        let text = "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND sequence = ?2";
-        let text: Option<String> = db
-            .query_row(text, params![newest.chain_id, newest.length], |row| row.get(0))
-            .optional()?;
-        heads.extend(text.iter().flat_map(|text| named_by(text)));
+        let named = checkpoint_at(db, &newest, keys)?.map(|checkpoint| checkpoint.heads);
+        heads.extend(named.into_iter().flatten());
         heads.push(newest);
     }
     let kept = checkpoint_file::kept_checkpoint(home).ok().flatten();
-    heads.extend(kept.iter().flat_map(|text| named_by(text)));
+    heads.extend(kept.iter().flat_map(|text| named_by(text, keys)));
     for head in heads.into_iter().filter(|head| head.chain_id == chain_id) {
         if hash_at(db, &head.chain_id, head.length)?.and_then(|hash| hash.parse().ok())
             != Some(head.hash)
@@ -163,14 +165,58 @@ fn lost_head(db: &Connection, home: &Path, chain_id: &str) -> Result<Option<Head
 }
 
 /// Returns the heads that the receipt of a checkpoint names, its own place among them.
-fn named_by(text: &str) -> Vec<Head> {
-    let Ok((signed, members)) = SignedReceipt::read(text) else {
-        return Vec::new();
-    };
+fn named_by(text: &str, keys: &[PublicKey]) -> Vec<Head> {
+    let Some((own, checkpoint)) = signed_checkpoint(text, keys) else { return Vec::new() };
+    checkpoint.heads.into_iter().chain([own]).collect()
+}
+
+/// Reads a receipt with a checkpoint that one of these keys signed; returns its place too.
+pub(crate) fn signed_checkpoint(text: &str, keys: &[PublicKey]) -> Option<(Head, Checkpoint)> {
+    let (signed, members) = SignedReceipt::read(text).ok()?;
+    signed.verify(signed.key_among(keys)?).ok()?;
     let (chain_id, length) = (signed.link.chain_id.clone(), signed.link.sequence);
-    let own = Head { chain_id, length, hash: signed.hash };
-    let heads = Checkpoint::of(&members).map(|checkpoint| checkpoint.heads);
-    heads.into_iter().flatten().chain([own]).collect()
+    Some((Head { chain_id, length, hash: signed.hash }, Checkpoint::of(&members)?))
+}
+
+/// Returns the checkpoint in this place, if it is signed and has this hash.
+fn checkpoint_at(
+    db: &Connection,
+    place: &Head,
+    keys: &[PublicKey],
+) -> Result<Option<Checkpoint>, StoreError> {
+    let words = "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND sequence = ?2";
+    let mut statement = db.prepare_cached(words)?;
+    let text: Option<String> =
+        statement.query_row(params![place.chain_id, place.length], |row| row.get(0)).optional()?;
+    let found = text.and_then(|text| signed_checkpoint(&text, keys));
+    Ok(found.filter(|(own, _)| own == place).map(|(_, checkpoint)| checkpoint))
+}
+
+/// Returns a reason to doubt that a chain is open: the newest checkpoint, which names every open
+/// chain, does not name this one, although it was filed before.
+pub(crate) fn unnamed(
+    db: &Connection,
+    keys: &[PublicKey],
+    chain_id: &str,
+) -> Result<Option<String>, StoreError> {
+    let Some(newest) = newest(db)? else { return Ok(None) };
+    let is_older = "SELECT MIN(rowid) < (SELECT rowid FROM receipts
+         WHERE chain_id = ?2 AND sequence = ?3) FROM receipts WHERE chain_id = ?1";
+    let is_older: Option<bool> = db
+        .prepare_cached(is_older)?
+        .query_row(params![chain_id, newest.chain_id, newest.length], |row| row.get(0))?;
+    if newest.chain_id == chain_id || is_older != Some(true) {
+        return Ok(None);
+    }
+    let Some(checkpoint) = checkpoint_at(db, &newest, keys)? else { return Ok(None) };
+    let is_named = checkpoint.heads.iter().any(|head| head.chain_id == chain_id);
+    Ok((!is_named && checkpoint.omitted == 0).then(|| {
+        let Head { chain_id: by, length, .. } = &newest;
+        format!(
+            "the table of chains lists it as open, but the checkpoint in receipt {length} of chain \
+             {by} does not"
+        )
+    }))
 }
 
 #[cfg(test)]

@@ -65,7 +65,10 @@ impl Health {
 
     pub(crate) fn add_notices(&self, notices: Vec<String>) {
         if !notices.is_empty() {
-            self.lock().notices.extend(notices);
+            let known = &mut self.lock().notices;
+            let new: Vec<String> =
+                notices.into_iter().filter(|notice| !known.contains(notice)).collect();
+            known.extend(new);
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use receipt::PublicKey;
 use receipt::content::Termination;
 use receipt::key::SigningKey;
 use rusqlite::Connection;
@@ -19,6 +20,7 @@ use crate::limits::FILE_MAX;
 use crate::record::CallEnd;
 use crate::write::adoption::{self, Adoption};
 use crate::write::chain::{LeftChain, OpenChain, filed_end_of};
+use crate::write::chain_row;
 use crate::write::compose;
 use crate::write::filing::{self, Consequence, Filer};
 use crate::write::heads;
@@ -40,6 +42,8 @@ pub(crate) struct Recovered {
     pub(crate) faults: Vec<String>,
     /// Committed entries that could not be recovered.
     pub(crate) lost: u64,
+    /// Chains onto which nothing was signed, because what is known of them does not agree, in words.
+    pub(crate) doubtful: Vec<String>,
     /// Everything that an ordered recovery brought back or kept, in words.
     pub(crate) notes: Vec<String>,
 }
@@ -54,6 +58,7 @@ pub(crate) fn recover(
     let writers = &home.join(WRITERS);
     let adopted = adoption::adopt(db, writers, adoption)?;
     let mut recovered = Recovered { adopted, ..Recovered::default() };
+    let known = keys.known();
     for left in abandoned(db, writers, adoption)? {
         let Some(lock) = Lock::take(writers, &left.chain_id)? else {
             continue;
@@ -61,7 +66,7 @@ pub(crate) fn recover(
         // Its writer may have ended it properly just before its lock was taken.
         let is_left =
             abandoned(db, writers, adoption)?.iter().any(|chain| chain.number == left.number);
-        if is_left && !is_cut(db, home, &left, &recovered.adopted, adoption)? {
+        if is_left && may_close(db, (home, &known), &left, adoption, &mut recovered)? {
             close(db, writers, keys, (left, lock, adoption), &mut recovered)?;
         }
     }
@@ -76,22 +81,32 @@ struct AbandonedChain {
     is_open: bool,
 }
 
-/// Reports whether the end of a chain is missing, which is then left as it is. A person may order
-/// that the entries in its journal are filed all the same.
-fn is_cut(
+/// Reports whether a chain may be continued. It is left as it is if its end is missing, or if its row,
+/// its receipts and what others say of it do not agree. A person may order that the entries in its
+/// journal are filed all the same.
+fn may_close(
     db: &Connection,
-    home: &Path,
+    (home, keys): (&Path, &[PublicKey]),
     left: &AbandonedChain,
-    adopted: &[String],
     adoption: Adoption,
+    recovered: &mut Recovered,
 ) -> Result<bool, StoreError> {
     let is_ordered = adoption == Adoption::All
         && journal::scan(&home.join(WRITERS), &left.chain_id)
             .is_some_and(|scan| !scan.rows.is_empty());
-    if is_ordered || adopted.contains(&left.chain_id) {
+    if is_ordered || recovered.adopted.contains(&left.chain_id) {
+        return Ok(true);
+    }
+    if heads::set_damaged_aside(db, (home, keys), &left.chain_id)? {
         return Ok(false);
     }
-    heads::set_damaged_aside(db, home, &left.chain_id)
+    let Some(words) = chain_row::contradiction(db, (home, keys), &left.chain_id)? else {
+        return Ok(true);
+    };
+    let words = format!("nothing is signed onto chain {}: {words}", left.chain_id);
+    tracing::error!("{words}");
+    recovered.doubtful.push(words);
+    Ok(false)
 }
 
 /// Returns chains that were not closed, and those with a leftover journal. One whose end is missing

@@ -14,6 +14,7 @@ use crate::upkeep::retention::RetentionStep;
 use crate::upkeep::{expiry, tally};
 use crate::write::adoption::Adoption;
 use crate::write::chain::filed_end_of;
+use crate::write::chain_row;
 use crate::write::compose;
 use crate::write::filing::Consequence;
 use crate::write::heads;
@@ -76,6 +77,7 @@ impl Writer {
             let recovered =
                 recovery::recover(&mut self.db, &self.home, &self.keys, Adoption::Intact)?;
             self.health.add_notices(recovered.faults);
+            self.health.add_notices(recovered.doubtful);
             if recovered.closed > 0 {
                 self.work.uncovered_since.get_or_insert_with(Instant::now);
             }
@@ -119,8 +121,13 @@ impl Writer {
         let Some(chain_id) = rules.map_or(Ok(None), |rules| rules.expired_chain(&self.db))? else {
             return Ok(false);
         };
-        if heads::set_damaged_aside(&self.db, &self.home, &chain_id)? {
+        let known = self.keys.known();
+        if heads::set_damaged_aside(&self.db, (&self.home, &known), &chain_id)? {
             return Ok(true);
+        }
+        if let Some(words) = chain_row::contradiction(&self.db, (&self.home, &known), &chain_id)? {
+            tracing::error!("chain {chain_id} does not expire: {words}");
+            return Ok(false);
         }
         let last = filed_end_of(&self.db, &chain_id)?;
         let before = heads::expired_by(&self.db, &chain_id)?;

@@ -1,0 +1,146 @@
+//! Rows that nobody signed: whatever they say, nothing is signed because of them, verification names
+//! them, and a repair makes them repeat what is signed.
+
+use std::fs;
+
+use domain::tool::Class;
+use receipt::audit::{Audit, AuditDetail, AuditScope};
+use receipt::chain::ChainExpectation;
+use rusqlite::Connection;
+use store::Store;
+use store::read::LedgerPlace;
+
+use super::support::{Home, call, journal_file};
+
+/// Returns the first fault of each chain, and those of the ledger, as verification finds them.
+pub(crate) fn faults(home: &Home) -> Vec<String> {
+    let store = Store::open_to_read(&home.path().join(store::FILE), home.path()).unwrap();
+    let mut audit = Audit::new(store.public_keys().unwrap(), None, AuditDetail::Chains).unwrap();
+    store.read().audit(&mut audit, LedgerPlace::Home(home.path()), || ()).unwrap();
+    let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
+    outcome.reports.into_iter().filter_map(|report| report.error).collect()
+}
+
+/// Changes the database of a home in which nothing runs.
+pub(crate) fn change(home: &Home, sql: &str) {
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let before = db.total_changes();
+    db.execute_batch(sql).unwrap();
+    assert!(db.total_changes() > before, "{sql}");
+}
+
+pub(crate) fn receipts(home: &Home) -> i64 {
+    let db = super::support::db(home.path());
+    db.query_row("SELECT count(*) FROM receipts", [], |row| row.get(0)).unwrap()
+}
+
+/// Returns a home with so many chains that ended, each after a call.
+pub(crate) async fn ended_chains(count: usize) -> Home {
+    let home = Home::new();
+    for _ in 0..count {
+        let store = home.open();
+        call(&store, Class::Write).await.unwrap();
+        store.close().await.unwrap();
+    }
+    home
+}
+
+/// Opens and closes a home without a call, and returns what an operator is told.
+async fn notices(home: &Home) -> Vec<String> {
+    let store = home.open();
+    let notices = store.ledger().notices;
+    store.close().await.unwrap();
+    notices
+}
+
+#[tokio::test]
+async fn a_chain_that_has_ended_gets_no_second_end() {
+    let original = ended_chains(2).await;
+    for (case, sql) in [
+        ("the last", "UPDATE chains SET status='open' WHERE chain=2"),
+        ("the first", "UPDATE chains SET status='open' WHERE chain=1"),
+        ("all", "UPDATE chains SET status='open'"),
+    ] {
+        let home = original.copy();
+        change(&home, sql);
+        let words = "the table of chains differs from what is signed: status";
+        assert!(faults(&home)[0].contains(words), "{case}: {:?}", faults(&home));
+        let before = receipts(&home);
+        let notices = notices(&home).await;
+        assert!(notices[0].contains(words), "{case}: {notices:?}");
+        assert_eq!(receipts(&home), before, "{case}: something was signed");
+        let done = store::repair::repair(home.path(), None).unwrap();
+        assert!(done[0].contains("corrected the row of chain"), "{case}: {done:?}");
+        assert_eq!(faults(&home), Vec::<String>::new(), "{case}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_was_cut_off_with_its_traces_is_not_signed_anew() {
+    // The checkpoint of the last one does not repeat the first.
+    let original = ended_chains(3).await;
+    let cut = "DELETE FROM receipts WHERE sequence=2 AND chain_id=(SELECT chain_id FROM chains
+          WHERE chain=1);
+        UPDATE chains SET status='open', length=1, named=1, last_hash=(SELECT receipt_hash
+          FROM receipts WHERE receipts.chain_id=chains.chain_id) WHERE chain=1;";
+    for (case, more, words) in [
+        ("the chain after it names it", "", "but had 2 when chain"),
+        (
+            "nor does that",
+            "UPDATE chains SET preceding_sequence=1 WHERE chain=2",
+            "lists it as open, but the checkpoint in receipt 2",
+        ),
+    ] {
+        let home = original.copy();
+        change(&home, &format!("{cut}{more}"));
+        let before = receipts(&home);
+        let notices = notices(&home).await;
+        assert!(notices[0].contains(words), "{case}: {notices:?}");
+        assert_eq!(receipts(&home), before, "{case}: something was signed");
+    }
+}
+
+#[tokio::test]
+async fn the_row_of_a_chain_repeats_its_receipts() {
+    let original = ended_chains(2).await;
+    for (column, sql) in [
+        ("status", "UPDATE chains SET status='interrupted' WHERE chain=1"),
+        ("status", "UPDATE chains SET status='unclosed' WHERE chain=1"),
+        ("key", "UPDATE chains SET key='sha256:00' WHERE chain=1"),
+        ("preceding", "UPDATE chains SET preceding_sequence=1 WHERE chain=2"),
+        ("preceding", "UPDATE chains SET preceding=NULL WHERE chain=2"),
+        ("preceding", "UPDATE chains SET preceding_hash='sha256:00' WHERE chain=2"),
+    ] {
+        let home = original.copy();
+        change(&home, sql);
+        let words = format!("the table of chains differs from what is signed: {column}");
+        assert!(faults(&home)[0].contains(&words), "{sql}: {:?}", faults(&home));
+        store::repair::repair(home.path(), None).unwrap();
+        assert_eq!(faults(&home), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_number_of_filed_entries_costs_no_entry() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let holder = super::faults::foreign(&home);
+    let (unfiled, _) = call(&store, Class::Read).await.unwrap();
+    let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
+    let journal = journal_file(copy.path(), &copy.look().chains[0].id);
+    let before = fs::read(&journal).unwrap();
+    for number in ["filed + 5", "filed - 1"] {
+        let home = copy.copy();
+        change(&home, &format!("UPDATE chains SET filed = {number}"));
+        let notices = notices(&home).await;
+        assert!(notices[0].contains("which does not agree with receipt"), "{notices:?}");
+        let journal = home.path().join("writers").join(journal.file_name().unwrap());
+        assert_eq!(fs::read(&journal).unwrap(), before, "{number}: it is all there");
+        store::repair::repair(home.path(), None).unwrap();
+        home.look().assert_recorded(&unfiled);
+        assert_eq!(faults(&home), Vec::<String>::new(), "{number}");
+    }
+}
