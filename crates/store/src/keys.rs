@@ -185,10 +185,12 @@ pub(crate) fn has_secret(dir: &Path, fingerprint: &str) -> bool {
     path(dir, fingerprint, SECRET_ENDING).exists()
 }
 
-/// Forgets which key signs: the next opening takes the newest one, or makes one.
-pub(crate) fn forget(db: &Connection) -> Result<(), StoreError> {
-    db.execute("DELETE FROM settings WHERE name = ?1", [SETTING])?;
-    Ok(())
+/// Makes a new key that signs from now on, in place of one whose secret half is gone; returns its
+/// fingerprint. Earlier keys stay retired, even where their secret halves are still there.
+pub(crate) fn succeed(dir: &Path, db: &Connection) -> Result<String, StoreError> {
+    let fingerprint = make(dir)?.public().fingerprint().to_string();
+    remember(db, &fingerprint)?;
+    Ok(fingerprint)
 }
 
 /// Stores which key signs from now on.

@@ -155,7 +155,7 @@ fn revived(home: &Path) -> Result<Vec<String>, StoreError> {
     Ok(done)
 }
 
-/// Opens the key that signed last. If its secret half is gone, takes another or makes one.
+/// Opens the key that signed last. If its secret half is gone, makes another.
 fn signing_keys(
     db: &Connection,
     evidence: &Evidence,
@@ -165,8 +165,9 @@ fn signing_keys(
     match evidence.used_keys.last().or(evidence.key.as_ref()) {
         Some(last) if keys::has_secret(&folder, last) => keys::remember(db, last)?,
         Some(last) => {
-            keys::forget(db)?;
-            done.push(keys::secret_missing(last));
+            let new = keys::succeed(&folder, db)?;
+            let gone = keys::secret_missing(last);
+            done.push(format!("{gone}: made the new key {new}, which signs from here on"));
         }
         None => {}
     }
