@@ -11,6 +11,7 @@ use crate::error::StoreError;
 use crate::evidence::Evidence;
 use crate::evidence::finding::{FindingKind, words_of};
 use crate::evidence::judge::{of_anchor, of_decisions};
+use crate::keys;
 use crate::read::LedgerPlace;
 use crate::state::signed_log;
 
@@ -52,7 +53,9 @@ pub fn decisions(file: &Path, place: LedgerPlace<'_>) -> Result<Option<u64>, Sto
     }
     let number = match place {
         LedgerPlace::Home(home) => {
-            let in_tables = signed_log::signed_number(&db, home)?.unwrap_or_default();
+            let in_tables =
+                signed_log::signed_number(&db, &keys::all_public(&home.join(keys::FOLDER)))?
+                    .unwrap_or_default();
             Evidence::of_files(home, None).known_decisions(in_tables)
         }
         LedgerPlace::Copy => signed_log::number(&db)?,

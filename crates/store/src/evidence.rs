@@ -16,15 +16,16 @@ use receipt::verify::SignedReceipt;
 use rusqlite::Connection;
 
 use crate::database::connection::ReadOnlyFile;
+use crate::database::lock::Lock;
 use crate::database::{FILE, WRITERS, files_ending, schema};
 use crate::error::StoreError;
 use crate::keys;
 use crate::state::keeping::Decided;
 use crate::state::signed_log::{self, DecisionsFile};
-use crate::write::chain;
 use crate::write::checkpoint_file::kept_checkpoint;
 use crate::write::journal::{self, DAMAGED_ENDING};
 use crate::write::journal_state::{JournalDepth, JournalState};
+use crate::write::{chain, heads};
 use anchor::AnchoredState;
 
 /// Everything by which a home is judged.
@@ -45,8 +46,12 @@ pub(crate) struct Evidence {
     pub(crate) decisions: DecisionsFile,
     /// The newest checkpoint, if there is a file.
     pub(crate) checkpoint: Option<Result<Checkpoint, UntrustedCheckpoint>>,
-    /// The heads that it names.
+    /// The heads that it names, its own place among them, and the place of the newest one in the
+    /// tables.
     heads: Vec<HeadState>,
+    /// The place of the newest checkpoint, if the file has an older one and no process will replace
+    /// it.
+    pub(crate) newer_checkpoint: Option<Head>,
     /// The key that signs, according to the tables, and whether its secret half is there.
     pub(crate) key: Option<String>,
     has_secret: bool,
@@ -168,11 +173,46 @@ impl Evidence {
     }
 
     fn add_heads(&mut self, db: &Connection) -> Result<(), StoreError> {
-        let writers = self.home.join(WRITERS);
-        let heads = self.checkpoint.iter().flatten().flat_map(|checkpoint| &checkpoint.heads);
-        let read = |head: &Head| HeadState::read(db, &writers, head.clone(), None);
-        self.heads = heads.map(read).collect::<Result<_, _>>()?;
+        let (newest, heads) = (heads::newest(db)?, self.checkpoint.iter().flatten());
+        let mut heads: Vec<Head> = heads.flat_map(|known| known.heads.clone()).collect();
+        if let Some(newest) = newest.filter(|newest| !heads.contains(newest)) {
+            self.newer_checkpoint = self.is_newer(db, &newest)?.then(|| newest.clone());
+            heads.push(newest);
+        }
+        self.heads = self.look_up(db, heads)?;
         Ok(())
+    }
+
+    /// Reports whether the file has an older checkpoint than the one in this place, and stays so.
+    fn is_newer(&self, db: &Connection, newest: &Head) -> Result<bool, StoreError> {
+        let Some(Ok(_)) = &self.checkpoint else { return Ok(false) };
+        if Lock::is_held(&self.home.join(WRITERS), &newest.chain_id) {
+            return Ok(false);
+        }
+        // It may have been replaced since it was read.
+        let kept = kept_checkpoint(&self.home).ok().flatten();
+        match kept.and_then(|text| heads::signed_checkpoint(&text, &self.keys)) {
+            Some((own, _)) => Ok(own != *newest && heads::is_listed(db, &own)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Compares heads with the receipts. That a chain has expired counts only if a receipt states it.
+    fn look_up(&self, db: &Connection, heads: Vec<Head>) -> Result<Vec<HeadState>, StoreError> {
+        let (writers, mut expired) = (self.home.join(WRITERS), None);
+        let mut states = Vec::new();
+        for head in heads {
+            let mut state = HeadState::read(db, &writers, head)?;
+            if state.found.is_none() && state.reached.is_none() {
+                if expired.is_none() {
+                    expired = Some(heads::expired(db, &self.keys)?);
+                }
+                let is_stated = expired.iter().flatten().any(|id| *id == state.head.chain_id);
+                state.reached = (!is_stated).then_some(0);
+            }
+            states.push(state);
+        }
+        Ok(states)
     }
 
     fn add_signers(&mut self, db: &Connection) -> Result<(), StoreError> {
@@ -232,14 +272,10 @@ impl Evidence {
 }
 
 impl HeadState {
-    /// Looks for the end of a chain, unless a receipt was found in the place of its head.
-    fn read(
-        db: &Connection,
-        writers: &Path,
-        head: Head,
-        found: Option<String>,
-    ) -> Result<HeadState, StoreError> {
+    /// Looks for the receipt in the place of a head, and if there is none, for the end of the chain.
+    fn read(db: &Connection, writers: &Path, head: Head) -> Result<HeadState, StoreError> {
         let id = &head.chain_id;
+        let found = chain::hash_at(db, id, head.length)?;
         let reached = if found.is_none() { chain::reach(db, writers, id)? } else { None };
         let mut damaged = 0;
         if reached.is_some_and(|reached| reached < head.length) {
@@ -251,13 +287,16 @@ impl HeadState {
     }
 }
 
-/// Reads a checkpoint, which one of these keys must have signed.
+/// Reads a checkpoint, which one of these keys must have signed. Its own place is among its heads.
 fn checkpoint(text: &str, keys: &[PublicKey]) -> Result<Checkpoint, UntrustedCheckpoint> {
     let unreadable = UntrustedCheckpoint::Unreadable;
     let (signed, members) =
         SignedReceipt::read(text).map_err(|error| unreadable(error.to_string()))?;
     let checkpoint = Checkpoint::of(&members);
-    let checkpoint = checkpoint.ok_or_else(|| unreadable("it names no chains".to_owned()))?;
+    let mut checkpoint = checkpoint.ok_or_else(|| unreadable("it names no chains".to_owned()))?;
     let is_ours = keys.iter().any(|key| signed.verify(key).is_ok());
+    let (chain_id, length) = (signed.link.chain_id.clone(), signed.link.sequence);
+    checkpoint.heads.retain(|head| head.chain_id != chain_id);
+    checkpoint.heads.push(Head { chain_id, length, hash: signed.hash });
     if is_ours { Ok(checkpoint) } else { Err(UntrustedCheckpoint::Foreign) }
 }

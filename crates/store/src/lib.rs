@@ -51,7 +51,7 @@ use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
 use crate::evidence::Evidence;
 use crate::evidence::finding::{self, FindingKind, words_of};
-use crate::evidence::judge::judge;
+use crate::evidence::judge::{judge, untrusted_checkpoint};
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
@@ -63,6 +63,8 @@ use crate::upkeep::rules::RetentionRules;
 use crate::upkeep::shares::RecordShares;
 use crate::write::adoption::Adoption;
 use crate::write::anchor::Anchor;
+use crate::write::checkpoint_file;
+use crate::write::heads;
 use crate::write::health::Health;
 use crate::write::inbox::{Inbox, InboxError};
 use crate::write::log_copy::LogCopy;
@@ -397,6 +399,7 @@ fn prepare(
     let mut keys = Keys::open(&home.join(keys::FOLDER), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
     let mut notices = words_of(&findings, |kind| kind == FindingKind::Notice);
+    notices.extend(keep_checkpoint(&db, (home, &evidence), &keys)?);
     let mut closed = 0;
     match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
         Ok(recovered) => {
@@ -429,6 +432,29 @@ fn prepare(
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     let query_key = keys::query::query_key(&home.join(keys::FOLDER));
     Ok(Prepared { db, keys, query_key, recovered: closed, notices })
+}
+
+/// Keeps the newest checkpoint of the tables in its file, if that is missing, older or not trusted.
+/// Returns what an operator must know of a file that is not trusted.
+fn keep_checkpoint(
+    db: &Connection,
+    (home, evidence): (&Path, &Evidence),
+    keys: &Keys,
+) -> Result<Vec<String>, StoreError> {
+    let mut notices = Vec::new();
+    match &evidence.checkpoint {
+        Some(Ok(_)) if evidence.newer_checkpoint.is_none() => return Ok(notices),
+        Some(Err(why)) => {
+            let set_aside = repair::set_aside(home, CHECKPOINT_FILE);
+            notices.push(untrusted_checkpoint(why));
+            notices.push(set_aside.unwrap_or_else(|error| error.to_string()));
+        }
+        Some(Ok(_)) | None => {}
+    }
+    if let Some(text) = heads::newest_text(db, &keys.known())? {
+        checkpoint_file::replace(home, &text, Durability::Disk);
+    }
+    Ok(notices)
 }
 
 /// Opens the database with its present tables, creating what is missing.

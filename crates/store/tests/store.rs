@@ -14,6 +14,7 @@ mod store {
     mod keys;
     mod load;
     mod losses;
+    mod pieces;
     mod retention;
     mod runs;
     mod state;

@@ -12,10 +12,9 @@ use receipt::checkpoint::{Checkpoint, Head};
 use rusqlite::Connection;
 
 use super::{Evidence, HeadState, UntrustedCheckpoint, checkpoint};
-use crate::database::{WRITERS, settings};
+use crate::database::settings;
 use crate::error::StoreError;
 use crate::limits::{ANCHOR_LINES_MAX, ANCHOR_TAIL_BYTES};
-use crate::write::chain::hash_at;
 
 /// The setting with the hash of the last line whose losses a person has accepted.
 const ACCEPTED: &str = "anchor_accepted";
@@ -72,10 +71,7 @@ impl AnchoredState {
                 Err(UntrustedCheckpoint::Unreadable(_)) => state.unreadable += 1,
             }
         }
-        for head in heads.into_values() {
-            let found = hash_at(db, &head.chain_id, head.length)?;
-            state.heads.push(HeadState::read(db, &home.join(WRITERS), head, found)?);
-        }
+        state.heads = evidence.look_up(db, heads.into_values().collect())?;
         Ok(Some(state))
     }
 

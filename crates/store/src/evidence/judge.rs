@@ -8,11 +8,12 @@ use receipt::checkpoint::Head;
 
 use super::anchor::AnchoredState;
 use super::finding::{Finding, FindingKind};
-use super::{DatabaseState, Evidence, HeadState};
+use super::{DatabaseState, Evidence, HeadState, UntrustedCheckpoint};
 use crate::database::{FILE, WRITERS};
 use crate::keys;
 use crate::state::keeping::{self, Decided};
 use crate::state::signed_log::DecisionsFile;
+use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING};
 use crate::write::journal_state::JournalState;
 
 /// The note on a database of an older version.
@@ -27,9 +28,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         let words = format!("damaged lines of a journal are kept in '{WRITERS}/{name}'");
         FindingKind::Note.says(words)
     }));
-    if let Some(Err(why)) = &evidence.checkpoint {
-        findings.push(FindingKind::Fault.says(format!("the checkpoint is not trusted: {why}")));
-    }
+    findings.extend(of_checkpoint(evidence));
     findings.extend(of_decisions(evidence));
     if evidence.decided.is_some() {
         findings.extend(of_tables(evidence));
@@ -104,6 +103,25 @@ fn of_journal(journal: &JournalState) -> Vec<Finding> {
         )));
     }
     findings
+}
+
+/// Says that the text in the file of the newest checkpoint is none.
+pub(crate) fn untrusted_checkpoint(why: &UntrustedCheckpoint) -> String {
+    format!("the checkpoint is not trusted: {why}")
+}
+
+fn of_checkpoint(evidence: &Evidence) -> Option<Finding> {
+    match (&evidence.checkpoint, &evidence.newer_checkpoint) {
+        (Some(Err(why)), _) => Some(FindingKind::Fault.says(untrusted_checkpoint(why))),
+        (Some(Ok(_)), Some(Head { chain_id, length, .. })) => {
+            Some(FindingKind::Notice.says(format!(
+                "{CHECKPOINT_FILE} is older than the newest checkpoint, which is receipt {length} \
+                 of chain {chain_id}"
+            )))
+        }
+        (None, _) if evidence.has_checkpoints => Some(FindingKind::Notice.says(FILE_MISSING)),
+        (Some(Ok(_)) | None, _) => None,
+    }
 }
 
 /// Returns what is wrong with the decisions and their copy.

@@ -30,7 +30,7 @@ use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
 use crate::upkeep::tally;
 use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
-use crate::write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
+use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
 use crate::write::journal;
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
@@ -381,10 +381,7 @@ impl Reader {
                     Ok(schema::is_ledger(db)? && db.query_row(sql, [], |row| row.get(0))?)
                 })?;
                 if has_some {
-                    audit.note(format!(
-                        "note: {CHECKPOINT_FILE} is missing, so that it would not show if the \
-                         whole ledger had been replaced by an earlier copy"
-                    ));
+                    audit.note(format!("note: {FILE_MISSING}"));
                 }
             }
             Err(error) => audit.note(format!("note: cannot read {CHECKPOINT_FILE}: {error}")),

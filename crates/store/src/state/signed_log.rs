@@ -96,13 +96,15 @@ pub(crate) fn number(db: &Connection) -> Result<i64, StoreError> {
     Ok(db.prepare_cached(words)?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns the number of the last decision in the ledger's file, if a key of this home signed it.
-pub(crate) fn signed_number(db: &Connection, home: &Path) -> Result<Option<i64>, StoreError> {
+/// Returns the number of the last decision in the ledger's file, if one of these keys signed it.
+pub(crate) fn signed_number(
+    db: &Connection,
+    keys: &[PublicKey],
+) -> Result<Option<i64>, StoreError> {
     let words = "SELECT line FROM decisions ORDER BY number DESC LIMIT 1";
     let line: Option<String> =
         db.prepare_cached(words)?.query_row([], |row| row.get(0)).optional()?;
-    let keys = keys::all_public(&home.join(keys::FOLDER));
-    Ok(line.and_then(|line| Some(LogEntry::read(&line, &keys).ok()?.number)))
+    Ok(line.and_then(|line| Some(LogEntry::read(&line, keys).ok()?.number)))
 }
 
 impl DecisionLog {

@@ -11,6 +11,10 @@ use domain::config::Durability;
 /// The name of the file in the home. It holds a signed receipt on one line.
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 
+/// Says that there is no file, although there are checkpoints.
+pub(crate) const FILE_MISSING: &str = "checkpoint.json is missing, so that it would not show if the \
+    whole ledger had been replaced by an earlier copy";
+
 /// Returns the signed receipt in the file; none if there is no file.
 pub fn kept_checkpoint(home: &Path) -> io::Result<Option<String>> {
     match fs::read(home.join(CHECKPOINT_FILE)) {

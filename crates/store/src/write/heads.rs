@@ -14,6 +14,7 @@ use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
 use crate::state::signed_log;
 use crate::write::chain::hash_at;
+use crate::write::chain_row::SignedEnds;
 use crate::write::checkpoint_file;
 use crate::write::compose::CHAIN_EXPIRED;
 use crate::write::link::Link;
@@ -25,20 +26,52 @@ struct KnownHead {
     is_named: bool,
 }
 
-/// Returns the checkpoint of the present moment, within the transaction that files it.
-pub(crate) fn checkpoint(db: &Connection, home: &Path) -> Result<Checkpoint, StoreError> {
-    let known = known(db)?;
-    let digest = checkpoint::digest(known.iter().map(|known| &known.head));
-    let count = known.len() as u64;
-    let mut heads: Vec<KnownHead> =
-        known.into_iter().filter(|known| known.is_open || !known.is_named).collect();
-    let omitted = heads.len().saturating_sub(HEADS_MAX) as u64;
-    heads.truncate(HEADS_MAX);
-    let heads = heads.into_iter().map(|known| known.head).collect();
-    let decisions =
-        signed_log::signed_number(db, home)?.and_then(|number| u64::try_from(number).ok());
-    let decisions = decisions.unwrap_or_default();
-    Ok(Checkpoint { heads, omitted, count, digest, decisions, previous: newest(db)? })
+/// Returns the checkpoint of the present moment, within the transaction that files it. It names no
+/// head that is not that of a receipt which one of these keys signed.
+pub(crate) fn checkpoint(db: &Connection, keys: &[PublicKey]) -> Result<Checkpoint, StoreError> {
+    checkpoint_of(db, keys, |head| {
+        let end = SignedEnds::read(db, keys, &head.chain_id)?.ok().and_then(|ends| ends.last);
+        let is_end = end.is_some_and(|last| {
+            let sequence = &last["credentialSubject"]["chain"]["sequence"];
+            sequence.as_u64() == Some(head.length)
+        });
+        let is_same =
+            is_end && hash_at(db, &head.chain_id, head.length)? == Some(head.hash.to_string());
+        if !is_same {
+            tracing::error!(
+                chain = %head.chain_id,
+                "this chain is not as the table of chains says; no checkpoint names it"
+            );
+        }
+        Ok(is_same)
+    })
+}
+
+fn checkpoint_of(
+    db: &Connection,
+    keys: &[PublicKey],
+    is_signed: impl Fn(&Head) -> Result<bool, StoreError>,
+) -> Result<Checkpoint, StoreError> {
+    let mut heads = Vec::new();
+    let mut all = Vec::new();
+    let mut omitted = 0;
+    for KnownHead { head, is_open, is_named } in known(db)? {
+        let is_new = is_open || !is_named;
+        if is_new && heads.len() == HEADS_MAX {
+            omitted += 1;
+        } else if is_new {
+            if !is_signed(&head)? {
+                continue;
+            }
+            heads.push(head.clone());
+        }
+        all.push(head);
+    }
+    let (digest, count) = (checkpoint::digest(&all), all.len() as u64);
+    let decisions = signed_log::signed_number(db, keys)?;
+    let decisions = decisions.and_then(|number| u64::try_from(number).ok()).unwrap_or_default();
+    let previous = newest_signed(db, keys)?;
+    Ok(Checkpoint { heads, omitted, count, digest, decisions, previous })
 }
 
 /// Remembers the receipt of a checkpoint, and which heads it names.
@@ -63,6 +96,39 @@ pub(crate) fn newest(db: &Connection) -> Result<Option<Head>, StoreError> {
         "SELECT chain_id, sequence, hash FROM checkpoints ORDER BY number DESC LIMIT 1",
     )?;
     Ok(statement.query_row([], read).optional()?.flatten())
+}
+
+/// Returns the place and hash of the newest checkpoint that is signed and in its place.
+fn newest_signed(db: &Connection, keys: &[PublicKey]) -> Result<Option<Head>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT chain_id, sequence, hash FROM checkpoints ORDER BY number DESC LIMIT ?1",
+    )?;
+    let mut rows = statement.query([HEADS_MAX])?;
+    while let Some(row) = rows.next()? {
+        if let Some(place) = read(row)?
+            && checkpoint_at(db, &place, keys)?.is_some()
+        {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}
+
+/// Reports whether the table of checkpoints lists one in this place.
+pub(crate) fn is_listed(db: &Connection, place: &Head) -> Result<bool, StoreError> {
+    let words = "SELECT 1 FROM checkpoints WHERE chain_id = ?1 AND sequence = ?2";
+    Ok(db.prepare_cached(words)?.exists(params![place.chain_id, place.length])?)
+}
+
+/// Returns the newest checkpoint as it was signed, if it is there.
+pub(crate) fn newest_text(
+    db: &Connection,
+    keys: &[PublicKey],
+) -> Result<Option<String>, StoreError> {
+    let Some(place) = newest_signed(db, keys)? else { return Ok(None) };
+    let words = "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND sequence = ?2";
+    let mut statement = db.prepare_cached(words)?;
+    Ok(statement.query_row(params![place.chain_id, place.length], |row| row.get(0)).optional()?)
 }
 
 /// Returns the heads of all chains, sorted by chain.
@@ -97,6 +163,20 @@ pub(crate) fn recount(db: &Connection) -> Result<(), StoreError> {
              WHERE receipts.chain_id = chains.chain_id ORDER BY sequence DESC LIMIT 1)",
     )?;
     Ok(())
+}
+
+/// Returns all chains whose expiry a receipt states that one of these keys signed.
+pub(crate) fn expired(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, StoreError> {
+    let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+    let texts = statement.query_map([CHAIN_EXPIRED], |row| row.get::<_, String>(0))?;
+    let mut found = Vec::new();
+    for text in texts {
+        let Ok((signed, members)) = SignedReceipt::read(&text?) else { continue };
+        if signed.key_among(keys).is_some_and(|key| signed.verify(key).is_ok()) {
+            found.extend(audit::expired(&members).into_iter().map(|head| head.chain_id));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the newest chains whose expiry the receipts of a chain state.
@@ -254,11 +334,11 @@ mod tests {
     #[test]
     fn a_checkpoint_names_what_is_open_or_has_changed_and_covers_all() {
         let db = ledger();
-        let first = checkpoint(&db, Path::new("")).unwrap();
+        let first = checkpoint_of(&db, &[], |_| Ok(true)).unwrap();
         assert_eq!((first.heads.len(), first.omitted), (HEADS_MAX, 200));
         assert_eq!(first.count, CHAINS as u64);
         name(&db, &first);
-        let second = checkpoint(&db, Path::new("")).unwrap();
+        let second = checkpoint_of(&db, &[], |_| Ok(true)).unwrap();
         assert_eq!((second.heads.len(), second.omitted), (200, 0));
         assert_eq!(second.digest, first.digest, "nothing has changed");
         name(&db, &second);
@@ -268,7 +348,7 @@ mod tests {
              UPDATE chains SET status = 'expired' WHERE chain_id = '00000';",
         )
         .unwrap();
-        let third = checkpoint(&db, Path::new("")).unwrap();
+        let third = checkpoint_of(&db, &[], |_| Ok(true)).unwrap();
         let named: Vec<&str> = third.heads.iter().map(|head| head.chain_id.as_str()).collect();
         assert_eq!(named, ["00001", "00002"]);
         assert_eq!(third.count, CHAINS as u64 - 1);

@@ -14,6 +14,7 @@ use store::{Entry, Store, StoreError};
 
 use super::faults::foreign;
 use super::support::{Home, Look, call, journal_file, rules, started};
+use super::unsigned::{change, ended_chains};
 
 /// A home as a killed process would leave it: one call is filed, three are in the journal alone.
 struct Left {
@@ -138,7 +139,7 @@ async fn a_damaged_start_does_not_cost_the_end_of_its_call() {
     assert!(look.receipt(&ended).is_some());
 }
 
-fn refusal(home: &Path) -> String {
+pub(crate) fn refusal(home: &Path) -> String {
     match Store::open(home, &rules()) {
         Err(StoreError::Incomplete(words)) => words,
         Err(other) => panic!("{other}"),
@@ -246,77 +247,70 @@ async fn a_chain_that_the_tables_lost_is_adopted_with_the_same_receipts() {
     assert_eq!(repairs(&look), Vec::<Value>::new());
 }
 
-/// Signs a checkpoint that gives the first chain this length, made from its first receipt.
-fn write_checkpoint(home: &Home, length: u64) {
-    let look = home.look();
-    let mut value = look.chains[0].receipts[0].clone();
-    value.as_object_mut().unwrap().remove("proof");
-    let chain = &look.chains[0].id;
-    // Beyond the receipts that there are, any hash will do.
-    let receipts = &look.chains[0].receipts;
-    let last = receipts.get(usize::try_from(length).unwrap() - 1).unwrap_or(&receipts[0]);
-    let hash = receipt::verify::SignedReceipt::parse(&last.to_string()).unwrap().hash.to_string();
-    let head = serde_json::json!({"chain_id": chain, "length": length, "hash": hash});
-    let heads = serde_json::json!({"chains": [head], "count": 1, "digest": hash, "decisions": 0});
-    value["issuer"]["runtime"]["checkpoint"] = heads;
-    let body = receipt::canonical::text(&value.to_string()).unwrap();
-    let body = receipt::content::Body::from_text(body).unwrap();
-    let keys = fs::read_dir(home.path().join("keys")).unwrap().map(|file| file.unwrap().path());
-    let mut secrets = keys.filter(|path| path.to_string_lossy().ends_with(".secret.pem"));
-    let key = fs::read_to_string(secrets.next().unwrap()).unwrap();
-    let key = receipt::SigningKey::from_pem(&key).unwrap();
-    let signed = body.sign(&key, "2026-11-17T00:00:00.000Z");
-    fs::write(home.path().join("checkpoint.json"), signed).unwrap();
-}
-
 #[tokio::test]
 async fn a_checkpoint_does_not_forbid_to_repair_damage() {
-    let left = left().await;
-    write_checkpoint(&left.home, 4);
-    let mut text = fs::read(&left.journal).unwrap();
+    let home = Home::new();
+    let (store, other) = (home.open(), home.open());
+    for _ in 0..4 {
+        call(&store, Class::Read).await.unwrap();
+    }
+    store.settled().await;
+    // The last receipt of its chain names the head of the first one.
+    call(&other, Class::Read).await.unwrap();
+    other.close().await.unwrap();
+    let home = home.copy();
+    let chain = home.look().chains[0].id.clone();
+    let journal = journal_file(home.path(), &chain);
+    let mut text = fs::read(&journal).unwrap();
     let lines = starts(&text);
     for line in &lines[2..5] {
         text[line + 100] ^= 1;
     }
-    fs::write(&left.journal, text).unwrap();
+    fs::write(&journal, text).unwrap();
+    change(
+        &home,
+        &format!(
+            "DELETE FROM activity WHERE receipt_id IN (SELECT id FROM receipts
+               WHERE chain_id='{chain}' AND sequence > 1);
+             DELETE FROM receipts WHERE chain_id='{chain}' AND sequence > 1;
+             UPDATE chains SET filed=1, length=1, last_hash=(SELECT receipt_hash FROM receipts
+               WHERE chain_id='{chain}') WHERE chain_id='{chain}'"
+        ),
+    );
     // Nothing is signed onto a chain that was longer, until a person orders it.
-    left.home.open().close().await.unwrap();
-    assert!(left.journal.exists());
-    store::repair::repair(left.home.path(), None).unwrap();
-    let look = left.home.look();
+    home.open().close().await.unwrap();
+    assert!(journal.exists());
+    store::repair::repair(home.path(), None).unwrap();
+    let look = home.look();
     assert_eq!(repairs(&look)[0]["lost_entries"], 3);
-    assert!(!left.home.path().join("checkpoint.json").exists(), "it is set aside");
-    left.home.open().close().await.unwrap();
+    assert!(!home.path().join("checkpoint.json").exists(), "it is set aside");
+    home.open().close().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_database_older_than_the_last_checkpoint_is_not_used() {
-    let home = Home::new();
+    let home = ended_chains(1).await;
+    let old = fs::read(home.path().join(store::FILE)).unwrap();
     let store = home.open();
     call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
-    write_checkpoint(&home, 2);
     assert_eq!(Survey::of(home.path(), None).faults, Vec::<String>::new());
-    home.open().close().await.unwrap();
-    write_checkpoint(&home, 7);
+    remove_database(home.path());
+    fs::write(home.path().join(store::FILE), old).unwrap();
     let words = refusal(home.path());
-    assert!(words.contains("has 2 receipts, but 7 at the last checkpoint"), "{words}");
-    assert!(Survey::of(home.path(), None).faults[0].contains("but 7 at the last checkpoint"));
+    assert!(words.contains("has 0 receipts, but 2 at the last checkpoint"), "{words}");
+    assert!(Survey::of(home.path(), None).faults[0].contains("but 2 at the last checkpoint"));
     let done = store::repair::repair(home.path(), None).unwrap();
     assert!(done.iter().any(|word| word.contains("set 'checkpoint.json' aside")), "{done:?}");
     home.open().close().await.unwrap();
     // One that no key of this home signed is reported, and stops nothing.
-    let other = Home::new();
-    let stranger = other.open();
-    call(&stranger, Class::Write).await.unwrap();
-    stranger.close().await.unwrap();
-    write_checkpoint(&other, 7);
+    let other = ended_chains(1).await;
     fs::copy(other.path().join("checkpoint.json"), home.path().join("checkpoint.json")).unwrap();
     assert!(matches!(Survey::of(home.path(), None).checkpoint, FileState::Invalid(_)));
     home.open().close().await.unwrap();
 }
 
-fn secret(home: &Home, fingerprint: &str) -> PathBuf {
+pub(crate) fn secret(home: &Home, fingerprint: &str) -> PathBuf {
     let digits = fingerprint.trim_start_matches("sha256:");
     home.path().join("keys").join(format!("{}.secret.pem", &digits[..16]))
 }

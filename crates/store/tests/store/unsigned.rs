@@ -144,3 +144,25 @@ async fn a_wrong_number_of_filed_entries_costs_no_entry() {
         assert_eq!(faults(&home), Vec::<String>::new(), "{number}");
     }
 }
+
+#[tokio::test]
+async fn a_checkpoint_names_only_what_is_signed() {
+    let home = ended_chains(2).await;
+    change(
+        &home,
+        "UPDATE chains SET length=99, named=0 WHERE chain=1;
+         INSERT INTO checkpoints (chain_id, sequence, hash) SELECT chain_id, sequence, receipt_hash
+           FROM receipts WHERE sequence=1 LIMIT 1;",
+    );
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    let text = store.checkpoint().await.unwrap();
+    let receipt: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let checkpoint = receipt::checkpoint::Checkpoint::of(&receipt).unwrap();
+    let look = home.look();
+    let named = checkpoint.heads.iter().find(|head| head.chain_id == look.chains[0].id);
+    assert_eq!((named, checkpoint.count), (None, 2), "{checkpoint:?}");
+    let previous = checkpoint.previous.map(|head| (head.chain_id, head.length));
+    assert_eq!(previous, Some((look.chains[1].id.clone(), 2)));
+    store.close().await.unwrap();
+}

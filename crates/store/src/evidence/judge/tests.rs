@@ -59,8 +59,8 @@ fn head(length: u64) -> HeadState {
 }
 
 fn no_heads() -> Checkpoint {
-    let digest = receipt::checkpoint::digest(std::iter::empty::<&Head>());
-    Checkpoint { heads: Vec::new(), omitted: 0, count: 0, digest, decisions: 0, previous: None }
+    let (heads, digest) = (Vec::new(), Hash::of(b""));
+    Checkpoint { heads, omitted: 0, count: 0, digest, decisions: 0, previous: None }
 }
 
 fn words(names: &[&str]) -> Vec<String> {
@@ -262,10 +262,33 @@ fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
 }
 
 #[test]
+fn a_checkpoint_file_is_the_newest_and_signed() {
+    let of = |checkpoint| Evidence { checkpoint, has_checkpoints: true, ..sound() };
+    let newer_checkpoint = Some(head(7).head);
+    check(vec![
+        (of(Some(Ok(no_heads()))), vec![]),
+        (of(None), vec![(Notice, "checkpoint.json is missing")]),
+        (
+            Evidence { newer_checkpoint, ..of(Some(Ok(no_heads()))) },
+            vec![(Notice, "older than the newest checkpoint, which is receipt 7 of chain c")],
+        ),
+        (
+            of(Some(Err(UntrustedCheckpoint::Foreign))),
+            vec![(Fault, "the checkpoint is not trusted: no key of this home signed it")],
+        ),
+    ]);
+}
+
+#[test]
 fn an_anchor_shows_an_older_home_and_what_it_cannot_show() {
     let shown = || "the anchor 'a'".to_owned();
     let state = || AnchoredState { shown: shown(), ..AnchoredState::default() };
-    let of = |state| Evidence { anchored: Some(state), has_checkpoints: true, ..sound() };
+    let of = |state| Evidence {
+        anchored: Some(state),
+        has_checkpoints: true,
+        checkpoint: Some(Ok(no_heads())),
+        ..sound()
+    };
     let compared = || AnchoredState { checkpoints: 1, ..state() };
     let found = |hash: &[u8]| {
         let found = Some(Hash::of(hash).to_string());

@@ -56,10 +56,10 @@ impl Writer {
         consequence: Consequence<'_>,
         compose: impl FnOnce(Issuance<'_>, &Checkpoint) -> Link,
     ) -> Result<String, StoreError> {
-        let home = self.home.clone();
+        let known = self.keys.known();
         let row = self.issue_row(consequence, |db, issuance| {
-            let (checkpoint, chain_id) =
-                (heads::checkpoint(db, &home)?, issuance.chain_id.to_owned());
+            let chain_id = issuance.chain_id.to_owned();
+            let checkpoint = heads::checkpoint(db, &known)?;
             let link = compose(issuance, &checkpoint);
             heads::remember(db, &checkpoint, &chain_id, &link)?;
             Ok(link)
