@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use domain::config::{AnchorConfig, Durability};
+use receipt::checkpoint::Head;
 use receipt::content::Termination;
 use receipt::{Hash, PublicKey, Runtime};
 use rusqlite::Connection;
@@ -29,7 +30,7 @@ use crate::write::checkpoint_file::CHECKPOINT_FILE;
 use crate::write::filing::{Consequence, Filer};
 use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
-use crate::write::{compose, repair};
+use crate::write::{compose, heads, repair};
 use vault::{Space, Vault};
 
 /// The files of a home that hold a token: the admin key, and the default token of agents.
@@ -63,6 +64,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
     }
     let mut keys = signing_keys(&db, &evidence, &mut done)?;
     done.extend(correct_rows(&db, &keys.known())?);
+    done.extend(list_checkpoints(&db, &keys.known())?);
     let recovered = recovery::recover(&mut db, home, &keys, Adoption::All)?;
     done.extend(words(&recovered));
     let is_past = !doubts.is_empty() || recovered.lost > 0;
@@ -196,6 +198,17 @@ fn correct_rows(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, Stor
         }
     }
     Ok(done)
+}
+
+/// Makes the table of checkpoints list those that are signed; returns what was corrected, in words.
+fn list_checkpoints(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, StoreError> {
+    let (lacked, wrong) = heads::list_again(db, keys)?;
+    let words = |head: &Head, what: &str| {
+        let Head { chain_id, length, hash } = head;
+        format!("the table of checkpoints {what} receipt {length} of chain {chain_id} ({hash})")
+    };
+    let wrong = wrong.iter().map(|head| words(head, "no longer lists, since it is not there,"));
+    Ok(wrong.chain(lacked.iter().map(|head| words(head, "lists again"))).collect())
 }
 
 fn words(recovered: &Recovered) -> Vec<String> {

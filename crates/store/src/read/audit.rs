@@ -7,15 +7,16 @@ mod records;
 pub(super) mod touches;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use receipt::PublicKey;
 use receipt::audit::{Audit, ExaminedReceipt, ReadReceipt};
-use receipt::checkpoint::Head;
+use receipt::checkpoint::{Checkpoint, Head};
+use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, Row};
 
 use self::columns::{RECEIPT_COLUMNS, differing};
@@ -31,7 +32,7 @@ use crate::limits::EXPORT_PAGE;
 use crate::upkeep::tally;
 use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
-use crate::write::journal;
+use crate::write::{heads, journal};
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
 /// name receipts that cannot be read yet.
@@ -154,7 +155,8 @@ impl Reader {
         };
         let is_ours = self.pool.ask(schema::is_ledger)?;
         let outset = Outset { place, threads, is_ours, now: Timestamp::now() };
-        let mut gone = GoneRecords::default();
+        let mut gone = ReadFacts::default();
+        let listed = if is_ours { self.pool.ask(heads::listed)? } else { Vec::new() };
         // Oldest first, so that a key is known once another has handed over to it.
         for chain in self.chains()?.iter().rev() {
             if !audit.is_wanted(&chain.id) {
@@ -202,9 +204,16 @@ impl Reader {
                 audit.note("note: the last deletions are not signed yet".to_owned());
                 gone.stated.add_unstated(&unstated);
             }
+            let checkpoints = std::mem::take(&mut gone.checkpoints);
             gone.tell(audit);
             self.audit_records(audit)?;
             self.audit_lone_touches(audit)?;
+            self.audit_meetings(audit)?;
+            if audit.wants_all() {
+                // Receipts that were filed meanwhile are in the table by now.
+                let now = self.pool.ask(heads::listed)?;
+                compare_checkpoints(audit, &checkpoints, (&listed, &now));
+            }
         }
         if let Some(kept) = kept {
             self.require_kept(audit, kept)?;
@@ -219,7 +228,7 @@ impl Reader {
         audit: &mut Audit,
         chain_id: &str,
         outset: &Outset<'_>,
-        (gone, each): (&mut GoneRecords, &mut impl FnMut()),
+        (gone, each): (&mut ReadFacts, &mut impl FnMut()),
     ) -> Result<SignedEnds, StoreError> {
         let sql = page_query(outset.is_ours);
         let (after, ahead, ends) = (i64::MIN, Vec::new(), SignedEnds::default());
@@ -257,7 +266,7 @@ impl Reader {
         audit: &mut Audit,
         page: &mut ReceiptPage<'_>,
         outset: &Outset<'_>,
-        (gone, each): (&mut GoneRecords, &mut impl FnMut()),
+        (gone, each): (&mut ReadFacts, &mut impl FnMut()),
     ) -> Result<usize, StoreError> {
         let (chain_id, sql) = (page.chain_id, page.sql);
         let ReceiptPage { after, ahead, ends, .. } = page;
@@ -413,7 +422,7 @@ impl Comparison<'_> {
     fn tell(
         &self,
         audit: &mut Audit,
-        gone: &mut GoneRecords,
+        gone: &mut ReadFacts,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Comparison { chain_id, row, read, span } = self;
@@ -439,6 +448,10 @@ impl Comparison<'_> {
         }
         if read.is_valid {
             gone.stated.add(&read.members);
+            if Checkpoint::of(&read.members).is_some() {
+                let (chain_id, length) = ((*chain_id).to_owned(), sequence);
+                gone.checkpoints.push(Head { chain_id, length, hash: read.hash });
+            }
         }
         Ok(())
     }
@@ -471,13 +484,39 @@ impl Outset<'_> {
     }
 }
 
-/// Receipts whose records are gone.
+/// Compares the table of checkpoints with the receipts that have one: those that were listed before
+/// the receipts were read must be among them, and all of them must be listed now.
+fn compare_checkpoints(audit: &mut Audit, signed: &[Head], (before, now): (&[Head], &[Head])) {
+    let known: HashSet<_> = signed.iter().map(place).collect();
+    let listed: HashSet<_> = now.iter().map(place).collect();
+    for head in before.iter().filter(|head| !known.contains(&place(head))) {
+        if !audit.is_expired(&head.chain_id) {
+            let words = format!(
+                "the table of checkpoints lists receipt {}, which is not there or no checkpoint",
+                head.length
+            );
+            audit.fault(&head.chain_id, None, words);
+        }
+    }
+    for head in signed.iter().filter(|head| !listed.contains(&place(head))) {
+        let words = format!("the table of checkpoints lacks the one in receipt {}", head.length);
+        audit.fault(&head.chain_id, head.length.checked_sub(1), words);
+    }
+}
+
+fn place(head: &Head) -> (&str, u64, Hash) {
+    (&head.chain_id, head.length, head.hash)
+}
+
+/// Facts that are judged once all receipts have been read, such as records that are gone.
 #[derive(Default)]
-struct GoneRecords {
+struct ReadFacts {
     /// The number of those that retention may have deleted.
     expired: u64,
     missing: Vec<MissingRecord>,
     stated: StatedDeletions,
+    /// The places of all checkpoints.
+    checkpoints: Vec<Head>,
 }
 
 /// A receipt whose record can be gone only if retention says so.
@@ -488,7 +527,7 @@ struct MissingRecord {
     started: Timestamp,
 }
 
-impl GoneRecords {
+impl ReadFacts {
     fn tell(mut self, audit: &mut Audit) {
         for MissingRecord { chain_id, index, token, started } in self.missing {
             if self.stated.cover(&token, started) {

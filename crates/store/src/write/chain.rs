@@ -13,7 +13,7 @@ use crate::database::lock::Lock;
 use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::write::journal::{self, Header, HeaderFacts, Journal};
-use crate::write::link::{ChainEnd, ChainRef, Issuance, PrecedingChain};
+use crate::write::link::{ChainBeginning, ChainEnd, ChainRef, Issuance, PrecedingChain};
 
 /// An open chain and the place of its next receipt.
 pub(crate) struct OpenChain {
@@ -21,8 +21,7 @@ pub(crate) struct OpenChain {
     pub(crate) id: String,
     pub(crate) key: Arc<SigningKey>,
     pub(crate) end: ChainEnd,
-    /// The chain before it, named in the first receipt so that its deletion is detected.
-    pub(crate) preceding: Option<PrecedingChain>,
+    beginning: ChainBeginning,
     pub(crate) journal: Journal,
     lock: Lock,
 }
@@ -33,6 +32,8 @@ pub(crate) struct LeftChain<'a> {
     pub(crate) key: Arc<SigningKey>,
     pub(crate) journal: Journal,
     pub(crate) lock: Lock,
+    /// The header of the journal, if it can be read.
+    pub(crate) header: Option<Header>,
 }
 
 impl OpenChain {
@@ -55,9 +56,9 @@ impl OpenChain {
             pid: std::process::id(),
             preceding: preceding.as_ref(),
         });
-        let number = insert(db, &header)?;
+        let (number, beginning) = (insert(db, &header)?, header.beginning());
         let journal = Journal::begin(writers, header, durability)?;
-        Ok(OpenChain { number, id, key, end: ChainEnd::default(), preceding, journal, lock })
+        Ok(OpenChain { number, id, key, end: ChainEnd::default(), beginning, journal, lock })
     }
 
     /// Makes a deleted lock file anew, so that no other process takes this chain for abandoned.
@@ -80,8 +81,8 @@ impl OpenChain {
 
     /// Prepares the receipt after `end`, which is the chain's own once that has been committed.
     pub(crate) fn issuance<'a>(&'a self, end: &'a mut ChainEnd) -> Issuance<'a> {
-        let preceding = self.preceding.as_ref().filter(|_| end.sequence == 0);
-        Issuance { chain_id: &self.id, key: &self.key, end, preceding }
+        let beginning = Some(&self.beginning).filter(|_| end.sequence == 0);
+        Issuance { chain_id: &self.id, key: &self.key, end, beginning }
     }
 
     pub(crate) fn by_ref(&self) -> ChainRef<'_> {
@@ -90,10 +91,13 @@ impl OpenChain {
 
     /// Takes over a chain whose writer is gone.
     pub(crate) fn adopt(db: &Connection, left: LeftChain<'_>) -> Result<OpenChain, StoreError> {
-        let LeftChain { chain, key, journal, lock } = left;
+        let LeftChain { chain, key, journal, lock, header } = left;
         let (number, id) = (chain.number, chain.id.to_owned());
-        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, number)?);
-        Ok(OpenChain { number, id, key, end, preceding, journal, lock })
+        let beginning = match header {
+            Some(header) => header.beginning(),
+            None => beginning(db, number)?,
+        };
+        Ok(OpenChain { number, end: filed_end_of(db, &id)?, id, key, beginning, journal, lock })
     }
 }
 
@@ -138,26 +142,19 @@ fn preceding(
     Ok(None)
 }
 
-/// Returns the chain that this one names as its predecessor, as it stood then.
-fn named_by(db: &Connection, number: i64) -> Result<Option<PrecedingChain>, StoreError> {
-    struct Name {
-        chain_id: String,
-        sequence: u64,
-        hash: String,
-    }
-    let name = db
-        .query_row(
-            "SELECT preceding, preceding_sequence, preceding_hash FROM chains
-             WHERE chain = ?1 AND preceding_hash IS NOT NULL",
-            [number],
-            |row| Ok(Name { chain_id: row.get(0)?, sequence: row.get(1)?, hash: row.get(2)? }),
-        )
-        .optional()?;
-    let Some(Name { chain_id, sequence, hash }) = name else {
-        return Ok(None);
-    };
+/// Returns the beginning of a chain as its row has it.
+fn beginning(db: &Connection, number: i64) -> Result<ChainBeginning, StoreError> {
+    let words = "SELECT opened_at, pid, preceding, preceding_sequence, preceding_hash FROM chains
+                 WHERE chain = ?1";
+    let (beginning, before) = db.query_row(words, [number], |row| {
+        let named: (Option<String>, Option<u64>, Option<String>) =
+            (row.get(2)?, row.get(3)?, row.get(4)?);
+        let (opened_at, pid) = (row.get(0)?, row.get(1)?);
+        Ok((ChainBeginning { opened_at, pid, preceding: None }, named))
+    })?;
+    let (Some(chain_id), Some(sequence), Some(hash)) = before else { return Ok(beginning) };
     let hash = parsed(&hash, &chain_id, sequence)?;
-    Ok(Some(PrecedingChain { chain_id, sequence, hash }))
+    Ok(ChainBeginning { preceding: Some(PrecedingChain { chain_id, sequence, hash }), ..beginning })
 }
 
 /// Returns the last entry of a chain's journal that is in the tables, if they know the chain.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::database::WRITERS;
 use crate::error::StoreError;
 use crate::write::chain::{end_of, filed, filed_end_of};
+use crate::write::compose::CHAIN_OPENED;
 use crate::write::row::JournalRow;
 use crate::write::{heads, journal};
 
@@ -20,6 +21,8 @@ use crate::write::{heads, journal};
 pub(crate) struct ChainRow {
     status: String,
     key: String,
+    opened_at: String,
+    pid: i64,
     preceding: Option<NamedEnd>,
 }
 
@@ -35,8 +38,8 @@ pub(crate) struct SignedEnds {
 
 impl ChainRow {
     pub(crate) fn read(db: &Connection, chain_id: &str) -> Result<Option<ChainRow>, StoreError> {
-        let words = "SELECT status, key, preceding, preceding_sequence, preceding_hash FROM chains
-                     WHERE chain_id = ?1";
+        let words = "SELECT status, key, preceding, preceding_sequence, preceding_hash, opened_at,
+                       pid FROM chains WHERE chain_id = ?1";
         let mut statement = db.prepare_cached(words)?;
         let read = statement.query_row([chain_id], |row| {
             let before: (Option<String>, Option<i64>, Option<String>) =
@@ -47,7 +50,8 @@ impl ChainRow {
                     Some((id.unwrap_or_default(), length.unwrap_or(0), hash.unwrap_or_default()))
                 }
             };
-            Ok(ChainRow { status: row.get(0)?, key: row.get(1)?, preceding })
+            let (opened_at, pid) = (row.get(5)?, row.get(6)?);
+            Ok(ChainRow { status: row.get(0)?, key: row.get(1)?, opened_at, pid, preceding })
         });
         Ok(read.optional()?)
     }
@@ -69,10 +73,17 @@ impl ChainRow {
                 found.push("key");
             }
         }
-        if let Some(first) = &signed.first
-            && preceding(first) != self.preceding
-        {
-            found.push("preceding");
+        if let Some(first) = &signed.first {
+            let opened = opened(first);
+            for (name, is_same) in [
+                ("opened_at", opened["at"] == self.opened_at),
+                ("pid", opened["pid"] == self.pid),
+                ("preceding", preceding(first) == self.preceding),
+            ] {
+                if !is_same {
+                    found.push(name);
+                }
+            }
         }
         found
     }
@@ -92,6 +103,8 @@ impl ChainRow {
             match (*name, &signed.first, &signed.last) {
                 ("status", _, Some(last)) => set("status", &ended(last).unwrap_or("open"))?,
                 ("key", _, Some(last)) => set("key", &next_key(last))?,
+                ("opened_at", Some(first), _) => set("opened_at", &opened(first)["at"].as_str())?,
+                ("pid", Some(first), _) => set("pid", &opened(first)["pid"].as_i64())?,
                 ("preceding", Some(first), _) => {
                     let (id, length, hash) = match preceding(first) {
                         Some((id, length, hash)) => (Some(id), Some(length), Some(hash)),
@@ -196,6 +209,10 @@ fn next_key(receipt: &Value) -> Option<String> {
     }
     let issuer = receipt["issuer"]["id"].as_str()?;
     PublicKey::from_did(issuer).ok().map(|key| key.fingerprint().to_string())
+}
+
+fn opened(first: &Value) -> &Value {
+    &first["issuer"]["runtime"][CHAIN_OPENED]
 }
 
 fn preceding(first: &Value) -> Option<NamedEnd> {

@@ -50,7 +50,7 @@ mod tests {
         call.agent.token = "a \"quoted\" \\ tøken".to_owned();
         for sequence in 1..=2 {
             let issuance =
-                Issuance { chain_id: "chain", key: &key, end: &mut end, preceding: None };
+                Issuance { chain_id: "chain", key: &key, end: &mut end, beginning: None };
             let link =
                 compose::call(issuance, &call, &CallEnd::interrupted(&call.id), &timestamp::now());
             let columns = &link.columns;

@@ -14,12 +14,12 @@ use receipt::rotation::{self, Rotation};
 use touch::targets::Touched;
 
 use crate::database::timestamp;
-use crate::record::{CallEnd, CallStart, OutsideSource, RecordStatus};
+use crate::record::{CallEnd, CallStart, OutsideSource, RecordKind, RecordStatus};
 use crate::upkeep::tally::ExpiredData;
-use crate::write::link::{ChainEnd, Issuance, Link, PrecedingChain};
+use crate::write::link::{ChainBeginning, ChainEnd, Issuance, Link};
 
 /// The type of the action that ends a chain.
-const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
+pub(crate) const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
 
 /// The type of the action that expires a whole chain.
 pub(crate) const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
@@ -27,6 +27,12 @@ pub(crate) const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 /// The member that says more of a failure: that it is none for sure, that the call was refused, or
 /// that it was cancelled.
 pub(crate) const OUTCOME: &str = "outcome";
+
+/// The member of a first receipt that says when and by which process its chain was opened.
+pub(crate) const CHAIN_OPENED: &str = "chain_opened";
+
+/// The member with the type of a record that is no call.
+pub(crate) const RECORD_TYPE: &str = "record_type";
 
 /// The type of the action that deletes records, payloads or names.
 const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
@@ -39,7 +45,7 @@ pub(crate) fn call(
     ended: &CallEnd,
     issued_at: &str,
 ) -> Link {
-    let runtime = runtime(call, ended, issuance.preceding);
+    let runtime = runtime(call, ended, issuance.beginning);
     with_runtime(issuance, call, ended, issued_at, runtime)
 }
 
@@ -50,7 +56,7 @@ pub(crate) fn reissued(
     ended: &CallEnd,
     promised: &str,
 ) -> Link {
-    let mut runtime = runtime(call, ended, issuance.preceding);
+    let mut runtime = runtime(call, ended, issuance.beginning);
     runtime.insert("promised_hash", promised);
     with_runtime(issuance, call, ended, &timestamp::now(), runtime)
 }
@@ -106,20 +112,20 @@ pub(crate) fn closing(
     termination: Termination,
     checkpoint: Option<&Checkpoint>,
 ) -> Link {
-    let runtime = with_checkpoint(issuance.preceding, checkpoint);
+    let runtime = with_checkpoint(issuance.beginning, checkpoint);
     own(issuance, CHAIN_CLOSED, (RiskLevel::Low, runtime), None, Some(termination))
 }
 
 /// Composes a receipt that names the heads of all chains.
 pub(crate) fn checkpoint(issuance: Issuance<'_>, checkpoint: &Checkpoint) -> Link {
-    let runtime = with_checkpoint(issuance.preceding, Some(checkpoint));
+    let runtime = with_checkpoint(issuance.beginning, Some(checkpoint));
     own(issuance, checkpoint::ACTION_TYPE, (RiskLevel::Low, runtime), None, None)
 }
 
 /// Composes the receipt with which a key hands over to another.
 pub(crate) fn rotated(issuance: Issuance<'_>, new: &PublicKey) -> Link {
     let rotation = Rotation::new(&issuance.key.public(), new);
-    let runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    let runtime = issuance.beginning.map(beginning).unwrap_or_default();
     own(issuance, rotation::ACTION_TYPE, (RiskLevel::High, runtime), Some(rotation), None)
 }
 
@@ -131,7 +137,7 @@ pub(crate) fn expired(
     last: ChainEnd,
     before: &[Head],
 ) -> Link {
-    let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    let mut runtime = issuance.beginning.map(beginning).unwrap_or_default();
     runtime.insert("expired_chain", gone(chain_id, last.sequence, last.hash));
     if !before.is_empty() {
         let before = before.iter();
@@ -153,7 +159,7 @@ fn gone(chain_id: &str, sequence: u64, hash: Option<Hash>) -> Runtime<'_> {
 
 /// Composes the receipt that states what retention deleted.
 pub(crate) fn records_expired<'a>(issuance: Issuance<'a>, deleted: &'a [ExpiredData]) -> Link {
-    let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    let mut runtime = issuance.beginning.map(beginning).unwrap_or_default();
     let stated = |data: &'a ExpiredData| {
         let mut stated = Runtime::new();
         stated.insert("kind", data.kind.as_str());
@@ -282,23 +288,30 @@ fn error_text(ended: &CallEnd) -> Option<String> {
 }
 
 fn with_checkpoint<'a>(
-    before: Option<&'a PrecedingChain>,
+    begun: Option<&'a ChainBeginning>,
     checkpoint: Option<&'a Checkpoint>,
 ) -> Runtime<'a> {
-    let mut runtime = before.map(preceding).unwrap_or_default();
+    let mut runtime = begun.map(beginning).unwrap_or_default();
     if let Some(checkpoint) = checkpoint {
         runtime.insert(checkpoint::MEMBER, checkpoint.runtime());
     }
     runtime
 }
 
-pub(crate) fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
-    let mut chain = Runtime::new();
-    chain.insert("chain_id", &*preceding.chain_id);
-    chain.insert("sequence", preceding.sequence);
-    chain.insert("hash", preceding.hash);
-    let mut runtime = Runtime::new();
-    runtime.insert("preceding_chain", chain);
+/// States the beginning of a chain: when it was opened, by which process, and after which chain.
+pub(crate) fn beginning(beginning: &ChainBeginning) -> Runtime<'_> {
+    let ChainBeginning { opened_at, pid, preceding } = beginning;
+    let (mut opened, mut runtime) = (Runtime::new(), Runtime::new());
+    opened.insert("at", &**opened_at);
+    opened.insert("pid", u64::from(*pid));
+    runtime.insert(CHAIN_OPENED, opened);
+    if let Some(preceding) = preceding {
+        let mut chain = Runtime::new();
+        chain.insert("chain_id", &*preceding.chain_id);
+        chain.insert("sequence", preceding.sequence);
+        chain.insert("hash", preceding.hash);
+        runtime.insert("preceding_chain", chain);
+    }
     runtime
 }
 
@@ -329,11 +342,12 @@ fn add_touches<'a>(runtime: &mut Runtime<'a>, call: &'a CallStart) {
 fn runtime<'a>(
     call: &'a CallStart,
     ended: &'a CallEnd,
-    before: Option<&'a PrecedingChain>,
+    begun: Option<&'a ChainBeginning>,
 ) -> Runtime<'a> {
-    let mut runtime = before.map(preceding).unwrap_or_default();
+    let mut runtime = begun.map(beginning).unwrap_or_default();
     let outside = call.outside.as_deref();
     let texts = [
+        (RECORD_TYPE, Some(call.kind.as_str()).filter(|_| call.kind != RecordKind::ToolCall)),
         ("server", Some(&*call.server)),
         ("tool", Some(&*call.tool)),
         ("source", Some(&*call.source)),

@@ -10,13 +10,14 @@ use receipt::verify::SignedReceipt;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
+use crate::database::transaction;
 use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
 use crate::state::signed_log;
 use crate::write::chain::hash_at;
 use crate::write::chain_row::SignedEnds;
 use crate::write::checkpoint_file;
-use crate::write::compose::CHAIN_EXPIRED;
+use crate::write::compose::{CHAIN_CLOSED, CHAIN_EXPIRED};
 use crate::write::link::Link;
 
 /// A chain as its row describes it.
@@ -112,6 +113,48 @@ fn newest_signed(db: &Connection, keys: &[PublicKey]) -> Result<Option<Head>, St
         }
     }
     Ok(None)
+}
+
+/// Returns the places of all checkpoints, as their table lists them.
+pub(crate) fn listed(db: &Connection) -> Result<Vec<Head>, StoreError> {
+    let mut statement =
+        db.prepare("SELECT chain_id, sequence, hash FROM checkpoints ORDER BY number")?;
+    let rows = statement.query_map([], read)?;
+    Ok(rows.filter_map(Result::transpose).collect::<Result<_, _>>()?)
+}
+
+/// Makes the table of checkpoints again if it does not list just those that one of these keys signed;
+/// returns the places that it lacked, and those that it should not have had.
+pub(crate) fn list_again(
+    db: &Connection,
+    keys: &[PublicKey],
+) -> Result<(Vec<Head>, Vec<Head>), StoreError> {
+    let mut statement = db.prepare(
+        "SELECT receipt_json FROM receipts WHERE action_type IN (?1, ?2) ORDER BY rowid",
+    )?;
+    let texts = statement.query_map([checkpoint::ACTION_TYPE, CHAIN_CLOSED], |row| row.get(0))?;
+    let mut signed = Vec::new();
+    for text in texts {
+        let text: String = text?;
+        signed.extend(signed_checkpoint(&text, keys).map(|(own, _)| own));
+    }
+    let (listed, expired) = (listed(db)?, expired(db, keys)?);
+    let lacked: Vec<Head> = signed.iter().filter(|it| !listed.contains(it)).cloned().collect();
+    let is_wrong = |it: &&Head| !signed.contains(it) && !expired.contains(&it.chain_id);
+    let wrong: Vec<Head> = listed.iter().filter(is_wrong).cloned().collect();
+    if !lacked.is_empty() || !wrong.is_empty() {
+        transaction::whole(db, |db| {
+            db.execute("DELETE FROM checkpoints", [])?;
+            let mut statement = db.prepare(
+                "INSERT INTO checkpoints (chain_id, sequence, hash) VALUES (?1, ?2, ?3)",
+            )?;
+            for Head { chain_id, length, hash } in &signed {
+                statement.execute(params![chain_id, length, hash.to_string()])?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok((lacked, wrong))
 }
 
 /// Reports whether the table of checkpoints lists one in this place.

@@ -45,13 +45,22 @@ pub(crate) struct PrecedingChain {
     pub(crate) hash: Hash,
 }
 
+/// The beginning of a chain, which its first receipt states.
+#[derive(Clone)]
+pub(crate) struct ChainBeginning {
+    pub(crate) opened_at: String,
+    pub(crate) pid: u32,
+    /// The chain before it, so that its deletion is detected.
+    pub(crate) preceding: Option<PrecedingChain>,
+}
+
 /// Everything needed to issue the next receipt of a chain.
 pub(crate) struct Issuance<'a> {
     pub(crate) chain_id: &'a str,
     pub(crate) key: &'a SigningKey,
     pub(crate) end: &'a mut ChainEnd,
-    /// Named by the first receipt of a chain.
-    pub(crate) preceding: Option<&'a PrecedingChain>,
+    /// Stated by the first receipt of a chain.
+    pub(crate) beginning: Option<&'a ChainBeginning>,
 }
 
 /// A chain, by its number in the tables and its id in receipts.

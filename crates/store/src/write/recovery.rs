@@ -179,7 +179,8 @@ fn close(
     match signing(db, keys, &left)? {
         Signing::Continued(key) => {
             let number = ChainRef { number: left.number, id: &left.chain_id };
-            let taken = LeftChain { chain: number, key, journal, lock };
+            let header = journal::header(writers, &left.chain_id);
+            let taken = LeftChain { chain: number, key, journal, lock, header };
             let chain = OpenChain::adopt(db, taken)?;
             let consequence = left.is_open.then_some(Termination::Interrupted);
             file(db, &chain, remnant, &mut repair, consequence.map(Consequence::Closed))?;

@@ -113,7 +113,7 @@ pub(crate) fn repaired_journal(issuance: Issuance<'_>, repair: &JournalRepair) -
 
 /// Composes the receipt of a repair.
 pub(crate) fn repaired(issuance: Issuance<'_>, account: Runtime<'_>) -> Link {
-    let mut runtime = issuance.preceding.map(compose::preceding).unwrap_or_default();
+    let mut runtime = issuance.beginning.map(compose::beginning).unwrap_or_default();
     runtime.insert("ledger_repaired", account);
     compose::own(issuance, LEDGER_REPAIRED, (RiskLevel::High, runtime), None, None)
 }

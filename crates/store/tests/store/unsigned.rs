@@ -7,10 +7,10 @@ use domain::tool::Class;
 use receipt::audit::{Audit, AuditDetail, AuditScope};
 use receipt::chain::ChainExpectation;
 use rusqlite::Connection;
-use store::Store;
 use store::read::LedgerPlace;
+use store::{Entry, RecordKind, Store};
 
-use super::support::{Home, call, journal_file};
+use super::support::{Home, call, ended, journal_file, started, whole};
 
 /// Returns the first fault of each chain, and those of the ledger, as verification finds them.
 pub(crate) fn faults(home: &Home) -> Vec<String> {
@@ -107,6 +107,8 @@ async fn the_row_of_a_chain_repeats_its_receipts() {
         ("status", "UPDATE chains SET status='interrupted' WHERE chain=1"),
         ("status", "UPDATE chains SET status='unclosed' WHERE chain=1"),
         ("key", "UPDATE chains SET key='sha256:00' WHERE chain=1"),
+        ("opened_at", "UPDATE chains SET opened_at='2026-01-01T00:00:00.000Z' WHERE chain=1"),
+        ("pid", "UPDATE chains SET pid=pid+1 WHERE chain=2"),
         ("preceding", "UPDATE chains SET preceding_sequence=1 WHERE chain=2"),
         ("preceding", "UPDATE chains SET preceding=NULL WHERE chain=2"),
         ("preceding", "UPDATE chains SET preceding_hash='sha256:00' WHERE chain=2"),
@@ -165,4 +167,70 @@ async fn a_checkpoint_names_only_what_is_signed() {
     let previous = checkpoint.previous.map(|head| (head.chain_id, head.length));
     assert_eq!(previous, Some((look.chains[1].id.clone(), 2)));
     store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_table_of_checkpoints_lists_those_that_are_signed() {
+    let original = ended_chains(2).await;
+    for (sql, words) in [
+        ("DELETE FROM checkpoints WHERE number=1", "lacks the one in receipt 2"),
+        ("DELETE FROM checkpoints WHERE number=2", "lacks the one in receipt 2"),
+        ("UPDATE checkpoints SET sequence=1 WHERE number=1", "lists receipt 1, which is not there"),
+        (
+            "UPDATE checkpoints SET hash=(SELECT hash FROM checkpoints WHERE number=2)",
+            "lists receipt 2, which is not there",
+        ),
+    ] {
+        let home = original.copy();
+        change(&home, sql);
+        assert!(faults(&home)[0].contains(words), "{sql}: {:?}", faults(&home));
+        let done = store::repair::repair(home.path(), None).unwrap();
+        assert!(done.iter().any(|done| done.contains("lists again receipt 2")), "{done:?}");
+        assert_eq!(faults(&home), Vec::<String>::new(), "{sql}");
+        home.open().close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_type_of_a_record_is_signed() {
+    let home = Home::new();
+    let store = home.open();
+    let (_, mut entry) = whole(Class::Read);
+    let Entry::Whole(refused, _) = &mut entry else { unreachable!() };
+    refused.kind = RecordKind::PolicyDecision;
+    store.append(entry).await.unwrap();
+    call(&store, Class::Read).await.unwrap();
+    store.close().await.unwrap();
+    assert_eq!(faults(&home), Vec::<String>::new());
+    for change_of in ["'tool_call' WHERE type='policy_decision'", "'system' WHERE type='tool_call'"]
+    {
+        let home = home.copy();
+        change(&home, &format!("UPDATE activity SET type={change_of}"));
+        let words = "its record differs from the signed text: type";
+        assert!(faults(&home)[0].contains(words), "{change_of}: {:?}", faults(&home));
+    }
+}
+
+#[tokio::test]
+async fn a_meeting_follows_from_its_records() {
+    let home = Home::new();
+    let store = home.open();
+    for name in ["one", "two"] {
+        let mut call = started(Class::Write);
+        name.clone_into(&mut call.agent.name);
+        call.action.correlation_id = None;
+        let end = ended(&call);
+        store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
+    }
+    store.close().await.unwrap();
+    assert_eq!(faults(&home), Vec::<String>::new());
+    for sql in [
+        "UPDATE meetings SET kind='read-read'",
+        "UPDATE meetings SET gap_us=gap_us+1",
+        "UPDATE meetings SET other=number",
+    ] {
+        let home = home.copy();
+        change(&home, sql);
+        assert_eq!(faults(&home), ["1 meetings do not follow from their records"], "{sql}");
+    }
 }

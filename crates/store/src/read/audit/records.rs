@@ -13,8 +13,9 @@ use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
+use crate::record::RecordKind;
 use crate::upkeep::tally::{ExpiredData, ExpiredKind};
-use crate::write::compose::OUTCOME;
+use crate::write::compose::{OUTCOME, RECORD_TYPE};
 
 /// The columns of a record, in the order of the query, after those of its receipt.
 pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activity.source, \
@@ -25,11 +26,12 @@ pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activit
     activity.started_us, activity.unverified, activity.number, activity.correlation_id, \
     activity.target_basis, activity.joined, activity.duration_us, activity.arguments_bytes, \
     activity.response_bytes, activity.warnings, payloads.response_truncated, payloads.arguments, \
-    payloads.response";
+    payloads.response, activity.type";
 
 pub(super) const FIRST: usize = 2 + columns::COUNT;
 pub(super) const STATUS: usize = FIRST + 15;
 const STARTED: usize = FIRST + 21;
+const TYPE: usize = FIRST + 34;
 
 /// The words of a receipt whose record is gone.
 pub(super) const MISSING: &str = "its record is missing from activity";
@@ -211,6 +213,10 @@ fn differing_texts(
         if text(row, FIRST + index)?.unwrap_or_default() != signed {
             found.push(name);
         }
+    }
+    let signed = runtime[RECORD_TYPE].as_str().unwrap_or(RecordKind::ToolCall.as_str());
+    if text(row, TYPE)? != Some(signed) {
+        found.push("type");
     }
     let (code, message) = (text(row, FIRST + 12)?, text(row, FIRST + 13)?);
     if !is_error(code, message, member(outcome, "error")) {

@@ -4,6 +4,7 @@
 use receipt::audit::Audit;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
+use touch::contention::ContentionKind;
 use touch::targets::Access;
 
 use super::columns::{member, text};
@@ -142,6 +143,80 @@ impl Reader {
         }
         if strangers > 0 {
             audit.fault_of_ledger(format!("{strangers} touches belong to no record"));
+        }
+        Ok(())
+    }
+}
+
+/// A meeting whose two records still exist, with their touches of its target.
+struct KeptMeeting {
+    kind: String,
+    is_as_far: bool,
+    is_same_agent: bool,
+    mine: Option<i64>,
+    theirs: Option<i64>,
+}
+
+const MEETINGS: &str = "SELECT kind, gap_us = ABS(mine.started_us - theirs.started_us),
+    my_agent.name = their_agent.name,
+    (SELECT who FROM touches INDEXED BY touches_number
+      WHERE touches.number = mine.number AND touches.target = meetings.target),
+    (SELECT who FROM touches INDEXED BY touches_number
+      WHERE touches.number = theirs.number AND touches.target = meetings.target)
+  FROM meetings JOIN activity AS mine ON mine.number = meetings.number
+    JOIN agents AS my_agent ON my_agent.agent = mine.agent
+    JOIN activity AS theirs ON theirs.number = meetings.other
+    JOIN agents AS their_agent ON their_agent.agent = theirs.agent
+  WHERE meetings.changed >= ?1 AND meetings.changed < ?2";
+
+impl KeptMeeting {
+    /// Reports whether the meeting follows from its records. The end of a call may have renamed what
+    /// its start touched.
+    fn follows(&self) -> bool {
+        let access = |who: Option<i64>| who.map(|who| who_of(who).1);
+        let (mine, theirs) = (access(self.mine), access(self.theirs));
+        let is_stale = self.kind == ContentionKind::StaleRead.as_str();
+        let fits = match (mine, theirs) {
+            (Some(Access::Write), Some(Access::Write)) if is_stale => true,
+            (Some(mine), Some(theirs)) => {
+                mine == Access::Write && self.kind == ContentionKind::of(theirs, mine).as_str()
+            }
+            (None, _) | (_, None) => ContentionKind::ALL.iter().any(|it| it.as_str() == self.kind),
+        };
+        self.is_as_far && !self.is_same_agent && fits
+    }
+}
+
+impl Reader {
+    /// Finds meetings that do not follow from the records of both agents.
+    pub(super) fn audit_meetings(&self, audit: &mut Audit) -> Result<(), StoreError> {
+        let sql = "SELECT MIN(changed), MAX(changed) FROM meetings";
+        let ends: (Option<i64>, Option<i64>) =
+            self.pool.ask(|db| Ok(db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?))?;
+        let (Some(mut from), Some(last)) = ends else {
+            return Ok(());
+        };
+        let mut wrong = 0;
+        while from <= last {
+            let upto = from.saturating_add(SEARCH_STEP);
+            wrong += self.pool.ask_in_passing(|db| {
+                let mut statement = db.prepare_cached(MEETINGS)?;
+                let meetings = statement.query_map([from, upto], |row| {
+                    Ok(KeptMeeting {
+                        kind: row.get(0)?,
+                        is_as_far: row.get(1)?,
+                        is_same_agent: row.get(2)?,
+                        mine: row.get(3)?,
+                        theirs: row.get(4)?,
+                    })
+                })?;
+                let meetings: Vec<KeptMeeting> = meetings.collect::<Result<_, _>>()?;
+                Ok(meetings.iter().filter(|meeting| !meeting.follows()).count())
+            })?;
+            from = upto;
+        }
+        if wrong > 0 {
+            audit.fault_of_ledger(format!("{wrong} meetings do not follow from their records"));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checksum::crc32c;
 use crate::record::{CallEnd, CallStart};
-use crate::write::link::PrecedingChain;
+use crate::write::link::{ChainBeginning, PrecedingChain};
 use crate::write::row::{JournalRow, ReceiptPromise};
 
 /// The version of the format.
@@ -76,6 +76,15 @@ impl Header {
 
     pub(crate) fn write(&self, lines: &mut Vec<u8>) {
         write_line(lines, self);
+    }
+
+    /// Returns the beginning of the chain, as its first receipt states it.
+    pub(crate) fn beginning(&self) -> ChainBeginning {
+        let preceding = self.preceding.as_ref().and_then(|head| {
+            let (chain_id, sequence) = (head.chain_id.clone(), head.sequence);
+            Some(PrecedingChain { chain_id, sequence, hash: head.hash.parse().ok()? })
+        });
+        ChainBeginning { opened_at: self.opened_at.clone(), pid: self.pid, preceding }
     }
 }
 
