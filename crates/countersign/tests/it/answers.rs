@@ -28,11 +28,12 @@ const NOT_JSON: [&str; 9] = [
 ];
 
 /// Members whose value differs in each run: only its type is kept.
-const VOLATILE: [&str; 18] = [
+const VOLATILE: [&str; 19] = [
     "arguments_bytes",
     "pid",
     "uptime_seconds",
     "duration_ms",
+    "duration_us",
     "smallest_gap_ms",
     "p50",
     "p95",
