@@ -1,5 +1,7 @@
 //! Near names: "did you mean" for servers, tools, commands and config keys.
 
+use std::cmp::Reverse;
+
 /// Candidates farther than this from the written word are not typos.
 const DISTANCE_MAX: usize = 3;
 
@@ -20,6 +22,50 @@ pub fn names<'a>(
     near.sort();
     near.dedup();
     near.into_iter().take(limit).map(|(_, candidate)| candidate).collect()
+}
+
+/// Returns the candidates nearest to a path, best first, at most `limit`: those that differ by a slip,
+/// then those that end with it, those with the same last name, and those with the same first folders.
+pub fn paths<'a>(
+    path: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    limit: usize,
+) -> Vec<&'a str> {
+    let mut near: Vec<(usize, Reverse<usize>, &str)> = candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let shared = shared_folders(path, candidate);
+            Some((path_rank(path, candidate, shared)?, Reverse(shared), candidate))
+        })
+        .collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(limit).map(|(_, _, candidate)| candidate).collect()
+}
+
+fn path_rank(path: &str, candidate: &str, shared: usize) -> Option<usize> {
+    let (lower, other) = (path.to_ascii_lowercase(), candidate.to_ascii_lowercase());
+    let length_max = lower.len().max(other.len());
+    let distance = distance(&lower, &other);
+    if distance <= DISTANCE_MAX.min(length_max.div_ceil(3)) {
+        return Some(distance);
+    }
+    let before = other.strip_suffix(lower.trim_start_matches("./"));
+    if before.is_some_and(|before| before.ends_with('/')) {
+        return Some(DISTANCE_MAX + 1);
+    }
+    let [last, other_last] =
+        [&lower, &other].map(|text| text.trim_end_matches('/').rsplit('/').next());
+    if last == other_last {
+        return Some(DISTANCE_MAX + 2);
+    }
+    (shared > 0).then_some(DISTANCE_MAX + 3)
+}
+
+/// Returns the number of folders with which both paths begin.
+fn shared_folders(path: &str, other: &str) -> usize {
+    let [path, other] = [path, other].map(|text| text.split('/').filter(|name| !name.is_empty()));
+    path.zip(other).take_while(|(one, other)| one == other).count()
 }
 
 /// Returns `; did you mean 'a' or 'b'?`, or nothing.
@@ -90,5 +136,22 @@ mod tests {
         assert_eq!(names("directory", known, 3), ["list_directory"]);
         assert!(names("kubernetes", known, 3).is_empty());
         assert!(names("", known, 3).is_empty());
+    }
+
+    #[test]
+    fn paths_are_near_by_their_names_and_their_folders() {
+        let known = ["/srv/app/main.rs", "/srv/app/notes.md", "/srv/web/index.html", "/home/a"];
+        for (path, expected) in [
+            ("/srv/app/mian.rs", &["/srv/app/main.rs", "/srv/app/notes.md"][..]),
+            ("/srv/APP/notes.md", &["/srv/app/notes.md", "/srv/app/main.rs"]),
+            ("notes.md", &["/srv/app/notes.md"]),
+            ("./app/main.rs", &["/srv/app/main.rs"]),
+            ("/opt/web/index.html", &["/srv/web/index.html"]),
+            ("/srv/web/style.css", &["/srv/web/index.html", "/srv/app/main.rs"]),
+            ("/var/log", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(paths(path, known, 2), expected, "{path}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! where agents meet on them.
 
 mod class;
+pub mod container;
 pub mod contention;
 pub mod frame;
 pub mod hook;

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
-    ToolPattern, UnfitTargetRule, system_fault,
+    ToolPattern, UnfitTargetRule, glob, system_fault,
 };
 pub use name::{NameLosses, SecretTexts};
 pub use plan::{CallPlace, ExplainedTargets, PlanStep, PlannedTargets, TargetPlan, ToolShape};

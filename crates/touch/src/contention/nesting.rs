@@ -9,7 +9,8 @@ use super::edges::{AgentPair, Edges, Site};
 use super::meeting::Meeting;
 use super::meetings::CROWD_MAX;
 use super::touch::{ContentionKind, Touch};
-use crate::targets::{Access, FILESYSTEM};
+use crate::container::contains;
+use crate::targets::Access;
 
 /// Touches that are held until their containers are complete. It bounds the memory; further ones
 /// are not compared with containers.
@@ -38,22 +39,6 @@ pub(super) struct Nest<R> {
     container: Arc<str>,
     own: Vec<Touch<R>>,
     contents: Vec<Content<R>>,
-}
-
-/// Reports whether a resource lies in another: the name of the container is followed by a separator.
-/// In names of files only a slash separates, and a full stop only where there is no slash, because
-/// `notes.md` is not in `notes`.
-pub(super) fn contains(system: &str, container: &str, content: &str) -> bool {
-    let Some(rest) = content.strip_prefix(container).filter(|rest| !rest.is_empty()) else {
-        return false;
-    };
-    let separates = |char: char| match char {
-        '/' => true,
-        '#' | ':' | '@' => system != FILESYSTEM,
-        '.' => system != FILESYSTEM && !content.contains('/'),
-        _ => false,
-    };
-    container.ends_with('/') || rest.starts_with(separates)
 }
 
 impl<R> Default for Nesting<R> {
@@ -229,33 +214,4 @@ fn remember<R: Copy>(members: &mut Vec<NestMember<R>>, nested: &NestedTouch<R>) 
         members.remove(0);
     }
     members.push(member);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_container_is_a_prefix_at_a_separator() {
-        for (system, container, content, expected) in [
-            ("filesystem", "/a", "/a/b", true),
-            ("filesystem", "/", "/a", true),
-            ("filesystem", "/a", "/a", false),
-            ("filesystem", "/a", "/ab", false),
-            ("filesystem", "/a/notes", "/a/notes.md", false),
-            ("filesystem", "/a/b", "/a/b@2", false),
-            ("filesystem", "/a/b", "/a/c", false),
-            ("github.com", "owner/repo", "owner/repo#1", true),
-            ("github.com", "owner/repo", "owner/repo:src/main.rs", true),
-            ("github.com", "owner/repo", "owner/repo@main", true),
-            ("github.com", "owner/repo", "owner/repo2#1", false),
-            ("github.com", "owner/next", "owner/next.js", false),
-            ("github.com", "owner/repo#1", "owner/repo#12", false),
-            ("db", "analytics", "analytics.events", true),
-            ("db", "events", "events/42", true),
-            ("web", "https://x.org/a", "https://x.org/a/b", true),
-        ] {
-            assert_eq!(contains(system, container, content), expected, "{container} {content}");
-        }
-    }
 }

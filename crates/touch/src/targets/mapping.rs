@@ -68,8 +68,9 @@ impl ToolPattern {
     }
 }
 
-/// Matches without recursion: on a mismatch, the last `*` takes one more byte.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
+/// Reports whether a text fits a pattern, in which `*` is any text. Works without recursion: on a
+/// mismatch, the last `*` takes one more byte.
+pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut next, mut star) = (0, 0, None);
     while at < text.len() {
         match pattern.get(next) {
