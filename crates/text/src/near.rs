@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn paths_are_near_by_their_names_and_their_folders() {
-        let known = ["/srv/app/main.rs", "/srv/app/notes.md", "/srv/web/index.html", "/home/a"];
+        let known = ["/srv/app/main.rs", "/srv/app/notes.md", "/srv/web/index.html", "/usr/a"];
         for (path, expected) in [
             ("/srv/app/mian.rs", &["/srv/app/main.rs", "/srv/app/notes.md"][..]),
             ("/srv/APP/notes.md", &["/srv/app/notes.md", "/srv/app/main.rs"]),

@@ -19,6 +19,14 @@ pub fn contains(system: &str, container: &str, content: &str) -> bool {
     container.ends_with('/') || rest.starts_with(separates)
 }
 
+/// Returns the name of a container without the slashes that people write after it.
+pub fn container_name(written: &str) -> &str {
+    match written.trim_end_matches('/') {
+        "" if !written.is_empty() => "/",
+        name => name,
+    }
+}
+
 /// Returns the names that containers of a resource can have, the outermost first; which of them
 /// contain it depends on the system.
 pub fn possible_containers(content: &str) -> impl Iterator<Item = &str> {
@@ -59,6 +67,12 @@ mod tests {
             let is_possible = possible_containers(content).any(|name| name == container);
             assert!(is_possible || !expected, "{container} {content}");
         }
+    }
+
+    #[test]
+    fn a_container_is_named_without_its_last_slash() {
+        let names = ["/srv/", "/srv", "//", "/", ""].map(container_name);
+        assert_eq!(names, ["/srv", "/srv", "/", "/", ""]);
     }
 
     #[test]
