@@ -47,6 +47,14 @@ const dayAndClock = new Intl.DateTimeFormat('en-GB', {
 export const hour = (time) => clock.format(new Date(time));
 export const moment = (time) => dayAndClock.format(new Date(time));
 
+// The date of what is older than a day, with the time if there is room; nothing for what is not.
+const day = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short' });
+const DAY_MS = 86_400_000;
+export function date(time, short, at = now.value) {
+  if (!(at - Date.parse(time) >= DAY_MS)) return '';
+  return short ? day.format(new Date(time)) : moment(time);
+}
+
 // A duration: three digits are enough for anybody.
 export function took(ms) {
   if (ms === null || ms === undefined) return '–';

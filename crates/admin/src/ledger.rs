@@ -8,7 +8,7 @@ use mcp::task;
 use serde::Deserialize;
 use serde_json::json;
 use store::StoreError;
-use store::read::{PAGE_MAX, Page, Reader};
+use store::read::{IdKind, PAGE_MAX, Page, Reader};
 use utoipa::IntoParams;
 
 use crate::Admin;
@@ -34,6 +34,23 @@ impl Admin {
         store.settled().await;
         let reader = store.read().clone();
         Ok(off_thread(move || question(&reader)).await?)
+    }
+
+    /// Returns the id that a parameter means, by itself or by its beginning or end. `None`: nothing
+    /// has such an id.
+    pub(crate) async fn id(
+        &self,
+        kind: IdKind,
+        (field, given): (&str, &str),
+    ) -> Result<Option<String>, Refused> {
+        let asked = given.to_owned();
+        let mut ids = self.ask(move |reader| reader.ids(kind, &asked)).await?;
+        if ids.len() < 2 {
+            return Ok(ids.pop());
+        }
+        let message = format!("'{given}' matches several {}: give more of the id", kind.plural());
+        let details = json!({"field": field, "provided": given, "near": ids});
+        Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
     }
 }
 

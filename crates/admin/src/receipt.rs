@@ -8,7 +8,7 @@ use domain::{Code, Refusal};
 use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
 use receipt::chain::ChainExpectation;
 use serde::Deserialize;
-use store::read::{LedgerPlace, Reader, ReceiptFilter, SIGNING_TIME_MAX, StoredChain};
+use store::read::{IdKind, LedgerPlace, Reader, ReceiptFilter, SIGNING_TIME_MAX, StoredChain};
 use store::{Store, StoreError};
 use utoipa::IntoParams;
 
@@ -69,11 +69,10 @@ pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(id): Path<String>,
 ) -> Result<Response, Refused> {
-    let full = if id.starts_with("urn:") { id.clone() } else { format!("urn:receipt:{id}") };
-    match admin.ask(move |reader| reader.receipt(&full)).await? {
-        Some(receipt) => Ok(answer::json(receipt.text)),
-        None => Err(Refusal::new(Code::NotFound, format!("receipt '{id}' not found")).into()),
-    }
+    let not_found = || Refusal::new(Code::NotFound, format!("receipt '{id}' not found"));
+    let full = admin.id(IdKind::Receipt, ("id", &id)).await?.ok_or_else(not_found)?;
+    let found = admin.ask(move |reader| reader.receipt(&full)).await?;
+    Ok(answer::json(found.ok_or_else(not_found)?.text))
 }
 
 #[derive(Deserialize, IntoParams)]

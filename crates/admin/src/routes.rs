@@ -316,7 +316,7 @@ routes! {
                 .refuses(LEDGER),
         GET "/api/v1/activity/{id}" activity::show =>
             Operation::new("Shows a record with its arguments and response")
-                .path("id", "The id of the record.")
+                .path("id", "The id of the record, or an unambiguous beginning or end of it.")
                 .gives::<view::ActivityRecord>("The record")
                 .refuses(LEDGER_LOOKUP),
 
@@ -334,7 +334,7 @@ routes! {
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/receipts/{id}" receipt::show =>
             Operation::new("Returns a receipt, byte for byte as it was signed")
-                .path("id", "The id of the receipt, with or without `urn:receipt:`.")
+                .path("id", "The id of the receipt, with or without `urn:receipt:`, or a part as of a record.")
                 .gives::<view::ReceiptDocument>("The receipt")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/chains" receipt::chains =>
@@ -403,7 +403,7 @@ routes! {
                 .refuses(LEDGER),
         GET "/api/v1/runs/{id}" run::show =>
             Operation::new("Shows a run with its steps and their calls")
-                .path("id", "The id of the run, or a unique prefix of it.")
+                .path("id", "The id of the run, or an unambiguous beginning or end of it.")
                 .gives::<view::RunEntry>("The run")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/events" events::stream =>

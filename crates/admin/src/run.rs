@@ -4,8 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use domain::{Code, Refusal};
 use serde::Deserialize;
-use serde_json::json;
-use store::read::{PAGE_MAX, Page, Reader, Record, RecordFilter, Run, RunFilter};
+use store::read::{IdKind, PAGE_MAX, Page, Reader, Record, RecordFilter, Run, RunFilter};
 use store::run::{RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 use utoipa::IntoParams;
@@ -18,12 +17,6 @@ use crate::view::{RunEntry, RunPage, StepEntry};
 
 /// The number of calls in one response. A step lists at most a page of them, but all are counted.
 const CALLS_MAX: usize = 1_000;
-
-/// The shortest prefix of an id that is looked up; a shorter one matches too many runs.
-const BEGINNING_MIN: usize = 4;
-
-/// The number of ids that are listed when a prefix matches several.
-const NEAR_MAX: usize = 5;
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct FilterQuery {
@@ -46,47 +39,19 @@ pub(crate) async fn list(
     Ok(Json(found.into()))
 }
 
-/// Returns a run by its id or an unambiguous prefix of it.
+/// Returns a run by its id or an unambiguous part of it.
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(id): Path<String>,
 ) -> Result<Json<RunEntry>, Refused> {
-    let asked = id.to_ascii_lowercase();
-    let found = ask(&admin, move |reader| find(reader, &asked)).await?;
-    match found {
-        Match::One(run) => Ok(Json(*run)),
-        Match::None => Err(Refusal::new(Code::NotFound, format!("run '{id}' not found")).into()),
-        Match::Several(ids) => {
-            let message = format!("'{id}' matches several runs: give more of the id");
-            let details = json!({"field": "id", "provided": id, "near": ids});
-            Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
-        }
-    }
-}
-
-/// The runs whose id begins with the given prefix.
-enum Match {
-    One(Box<RunEntry>),
-    None,
-    Several(Vec<String>),
-}
-
-fn find(reader: &Reader, id: &str) -> Result<Match, StoreError> {
-    let mut ids = match id.len() {
-        BEGINNING_MIN.. => reader.run_ids(id, NEAR_MAX)?,
-        _ => Vec::new(),
-    };
-    if ids.len() > 1 {
-        return Ok(Match::Several(ids));
-    }
-    let found = match ids.pop() {
-        Some(id) => reader.run(&id)?,
-        None => None,
-    };
-    match found {
-        Some((run, steps)) => Ok(Match::One(Box::new(whole(reader, &run, &steps)?))),
-        None => Ok(Match::None),
-    }
+    let not_found = || Refusal::new(Code::NotFound, format!("run '{id}' not found"));
+    let given = id.to_ascii_lowercase();
+    let asked = admin.id(IdKind::Run, ("id", &given)).await?.ok_or_else(not_found)?;
+    let found = ask(&admin, move |reader| match reader.run(&asked)? {
+        Some((run, steps)) => Ok(Some(whole(reader, &run, &steps)?)),
+        None => Ok(None),
+    });
+    Ok(Json(found.await?.ok_or_else(not_found)?))
 }
 
 /// Marks runs of dead processes as ended before querying.

@@ -25,8 +25,8 @@ mod verbatim;
 pub(crate) mod words;
 
 pub use activity::{
-    ActivityPage, ActivityRecord, CallMetadata, CallingAgent, DeclaredIntent, ResourceTouch,
-    TouchedResource,
+    ActivityPage, ActivityRecord, CallMetadata, CallingAgent, DeclaredIntent, NearTargets,
+    ResourceTouch, TouchedResource,
 };
 pub use agent::{AgentEntry, AgentList};
 pub use call::{CallAnswer, CallIntent, CallRequest};

@@ -143,10 +143,34 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Formats a time briefly, in the local time zone; the date appears only if it is not today.
 pub(crate) fn local_time(timestamp: &str, now: &Zoned) -> String {
-    let Ok(time) = timestamp.parse::<Timestamp>() else { return timestamp.to_owned() };
-    let time = time.to_zoned(now.time_zone().clone());
-    let form = if time.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
-    time.strftime(form).to_string()
+    local_times([timestamp], now).concat()
+}
+
+/// Formats the times of a list alike: with dates if one of them is not today.
+pub(crate) fn local_times<'a>(
+    timestamps: impl IntoIterator<Item = &'a str>,
+    now: &Zoned,
+) -> Vec<String> {
+    let zoned =
+        |text: &str| Some(text.parse::<Timestamp>().ok()?.to_zoned(now.time_zone().clone()));
+    let times: Vec<(&str, Option<Zoned>)> =
+        timestamps.into_iter().map(|text| (text, zoned(text))).collect();
+    let is_today = times.iter().flat_map(|(_, time)| time).all(|time| time.date() == now.date());
+    let form = if is_today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    let words = |(text, time): &(&str, Option<Zoned>)| match time {
+        Some(time) => time.strftime(form).to_string(),
+        None => (*text).to_owned(),
+    };
+    times.iter().map(words).collect()
+}
+
+/// The end of an id, which tells it from others: ids begin with the time.
+const SHORT_ID: usize = 8;
+
+/// Shortens an id; `show` and the filters find it by its end.
+pub(crate) fn short_id(id: &str) -> String {
+    let skipped = id.chars().count().saturating_sub(SHORT_ID);
+    id.chars().skip(skipped).collect()
 }
 
 /// Formats a duration with three digits and a suitable unit.
@@ -214,6 +238,11 @@ mod tests {
         assert_eq!(local_time("2026-02-03T09:59:58.123Z", &now), "11:59:58");
         assert_eq!(local_time("2026-02-02T21:59:58Z", &now), "2026-02-02 23:59:58");
         assert_eq!(local_time("soon", &now), "soon");
+        let several = ["2026-02-03T09:59:58.123Z", "2026-02-02T21:59:58Z", "soon"];
+        let dated = ["2026-02-03 11:59:58", "2026-02-02 23:59:58", "soon"];
+        assert_eq!(local_times(several, &now), dated);
+        assert_eq!(short_id("urn:receipt:01a1de05-f636-7275-a785-685f5814b426"), "5814b426");
+        assert_eq!(short_id("0197"), "0197");
         assert_eq!((cut("äöü", 3), cut("äöüx", 3)), ("äöü".to_owned(), "äö…".to_owned()));
         for (ms, expect) in [
             (Some(0.25), "0.2 ms"),

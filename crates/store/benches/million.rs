@@ -9,7 +9,7 @@ use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use store::read::contention::ContentionFilter;
-use store::read::{Page, Period, Reader, RecordDetail, RecordFilter};
+use store::read::{IdKind, Page, Period, Reader, RecordDetail, RecordFilter, TouchAccess};
 use store::{FILE, RecordStatus, Store};
 use touch::contention::{ContainerMeetings, ContentionKind};
 
@@ -93,6 +93,12 @@ fn filters(reader: &Reader) {
             },
         ),
         ("target's system", RecordFilter { target_system: text("server7"), ..none() }),
+        ("folder of 200 resources", RecordFilter { under: text("/project/7"), ..none() }),
+        (
+            "resource and its containers",
+            RecordFilter { target_resource: text("/project/7/4"), containers: true, ..none() },
+        ),
+        ("pattern in a folder", RecordFilter { target_resource: text("/project/7/*4"), ..none() }),
         ("server", RecordFilter { server: text("server7"), ..none() }),
         ("tool", RecordFilter { tool: text("tool7"), ..none() }),
         (
@@ -134,6 +140,18 @@ fn filters(reader: &Reader) {
                 ..none()
             },
         ),
+        ("pattern of any folder", RecordFilter { target_resource: text("*/77"), ..none() }),
+        ("folder of everything", RecordFilter { under: text("/project"), ..none() }),
+        (
+            "folder of everything in the last day",
+            RecordFilter { under: text("/project"), start: ago(24), ..none() },
+        ),
+        (
+            "access delete in the last week",
+            RecordFilter { access: Some(TouchAccess::Delete), start: ago(168), ..none() },
+        ),
+        ("access delete", RecordFilter { access: Some(TouchAccess::Delete), ..none() }),
+        ("access unknown", RecordFilter { access: Some(TouchAccess::Unknown), ..none() }),
         ("request id (no index)", RecordFilter { request_id: text("777777"), ..none() }),
         ("words that are frequent", RecordFilter { text: text("tool7"), ..none() }),
         ("words that are nowhere", RecordFilter { text: text("xyzzy"), ..none() }),
@@ -182,6 +200,17 @@ fn others(reader: &Reader) {
     }
     measure("record by id", None, || {
         u64::from(reader.record("id-500000").expect("an answer").is_some())
+    });
+    measure("record by the end of its id", None, || {
+        count(reader.ids(IdKind::Record, "-500000").expect("an answer").len())
+    });
+    measure("session by its end", None, || {
+        count(reader.ids(IdKind::Session, "on1999").expect("an answer").len())
+    });
+    measure("names near to an unknown one", None, || {
+        let filter =
+            RecordFilter { under: Some("/projects/7".to_owned()), ..RecordFilter::default() };
+        count(reader.near_targets(&filter).expect("an answer").map_or(0, |near| near.names.len()))
     });
     measure("100 changes", None, || {
         count(reader.changes_after(RECORDS - 100, 1_000).expect("changes").len())

@@ -24,6 +24,18 @@ export function Fold({ names, children }) {
   return html`<details class="more-filters" open=${set > 0}><summary>Filters${set > 0 && ` (${set})`}</summary><div class="filters">${children}</div></details>`;
 }
 
+// Filters that few need, behind one word on every screen.
+export function More({ names, children }) {
+  const set = names.filter((name) => place.value.values[name]).length;
+  return html`<details class="more-filters"><summary>More filters${set > 0 && ` (${set})`}</summary><div class="filters">${children}</div></details>`;
+}
+
+// A filter that is on or off.
+export function Check({ name, label, text }) {
+  return html`<label class="field check"><span>${label}</span><span class="checked"><input type="checkbox" checked=${place.value.values[name] === 'true'}
+    onChange=${(event) => change({ [name]: event.target.checked ? 'true' : '', open: '' })} /> ${text}</span></label>`;
+}
+
 // Text; what is typed is looked for once the typing pauses. `/` leads here.
 export function Search({ name = 'q', label, hint, isFirst }) {
   const input = useRef(null);

@@ -8,7 +8,7 @@ import { took } from '../format.mjs';
 import { plain } from '../text.mjs';
 
 export const COLUMNS = [
-  { name: 'When', width: '104px', class: 'when', cell: (r) => html`<${Ago} time=${r.timestamp} short=${isNarrow()} />` },
+  { name: 'When', width: '104px', class: 'when', cell: (r) => html`<${Ago} time=${r.timestamp} short=${isNarrow()} dated />` },
   { name: 'Status', width: '108px', class: 'status', cell: (r) => html`<${State} word=${r.status} />` },
   { name: 'Tool', width: '19%', class: 'tool', cell: (r) => html`<${Tool} record=${r} />` },
   { name: 'Class', width: '116px', class: 'wide', cell: (r) => html`<${Class} word=${r.metadata.effective_class} />` },

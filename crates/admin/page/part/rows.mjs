@@ -1,6 +1,7 @@
 // Records, fetched page by page. Only those near the visible part are kept, since any can be fetched
 // again. New ones are inserted above them.
 import { get, query } from '../api.mjs';
+import { fits } from './fits.mjs';
 
 const PAGE = 100;
 const PAGES_KEPT = 20;
@@ -14,6 +15,7 @@ export class Rows {
     this.next = undefined; // the cursor of the page after the last; null at the end
     this.total = 0;
     this.isExact = true;
+    this.near = null; // names close to the one of a filter, if nothing is found
     this.asked = new Set();
     this.tick = 0;
   }
@@ -52,6 +54,7 @@ export class Rows {
     this.next = answer.next_cursor;
     this.total = answer.total;
     this.isExact = answer.total_is_exact;
+    this.near = answer.near ?? null;
   }
 
   // Which pages are needed for these rows; the ones looked at longest ago are let go.
@@ -94,29 +97,4 @@ export class Rows {
     }
     return null;
   }
-}
-
-// The filters of the gate, for what comes in live.
-export function fits(record, filters) {
-  const meta = record.metadata;
-  const agent = record.agent;
-  const same = {
-    type: record.type, status: record.status, server: record.server_name, tool: record.tool_name,
-    effective_class: meta.effective_class, intent_type: meta.intent?.operation_type,
-    session_id: record.session_id, request_id: record.request_id,
-  };
-  for (const [name, value] of Object.entries(same)) {
-    if (filters[name] && filters[name] !== value) return false;
-  }
-  const { target_system: system, target_resource: resource } = filters;
-  const isTarget = (target) => (!system || target.system === system) && (!resource || target.resource === resource);
-  if ((system || resource) && !record.targets.some(isTarget)) return false;
-  const names = [agent.name, agent.name.split('#')[0], agent.client, agent.token];
-  if (filters.agent && !names.includes(filters.agent)) return false;
-  if (filters.start_time && record.timestamp < filters.start_time) return false;
-  if (filters.end_time && record.timestamp >= filters.end_time) return false;
-  const texts = [record.tool_name, record.server_name, meta.intent?.reason, record.error_message,
-    ...record.targets.flatMap((target) => [target.system, target.resource])];
-  const wanted = filters.q?.toLowerCase();
-  return !wanted || texts.some((text) => text?.toLowerCase().includes(wanted));
 }

@@ -3,7 +3,7 @@ import { h } from '../vendor/preact.mjs';
 import { useEffect, useRef, useState } from '../vendor/hooks.mjs';
 import htm from '../vendor/htm.mjs';
 import { get } from '../api.mjs';
-import { ago, exact } from '../format.mjs';
+import { ago, date, exact } from '../format.mjs';
 import { hear } from '../live.mjs';
 import { cut, halves, named, pieces, plain } from '../text.mjs';
 
@@ -68,9 +68,10 @@ export const Named = ({ text }) => marked(pieces(text));
 const marked = (parts) => parts.map((part) =>
   part.isHidden ? html`<span class="hidden-char">${part.text}</span>` : part.text);
 
-export function Ago({ time, short }) {
+// `dated` ones have a date once they are older than a day.
+export function Ago({ time, short, dated }) {
   if (!time) return html`<span class="faint">–</span>`;
-  const words = ago(time);
+  const words = (dated && date(time, short)) || ago(time);
   return html`<time datetime=${time} title=${exact(time)}>${short ? words.replace(' ago', '') : words}</time>`;
 }
 

@@ -3,8 +3,8 @@ import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.mjs';
 import { query, save } from '../api.mjs';
 import { hear } from '../live.mjs';
 import { change, place } from '../place.mjs';
-import { Empty, Fault, html, Loading, useAction, useAnswer, useTitle } from '../part/shown.mjs';
-import { Choice, Fold, Narrowed, Search, Switch } from '../part/filters.mjs';
+import { Empty, Fault, html, Loading, Shown, useAction, useAnswer, useTitle } from '../part/shown.mjs';
+import { Check, Choice, Fold, More, Narrowed, Search, Switch } from '../part/filters.mjs';
 import { List } from '../part/list.mjs';
 import { COLUMNS } from '../part/record-row.mjs';
 import { Rows } from '../part/rows.mjs';
@@ -18,11 +18,13 @@ const FRESH_MAX = 500; // new records above the first page, or waiting; then the
 const TYPES = ['tool_call', 'policy_decision', 'server_change', 'tool_change', 'token_change', 'system'];
 const STATUSES = ['pending', 'success', 'error', 'blocked', 'cancelled', 'interrupted', 'unknown'];
 const CLASSES = ['read', 'write', 'destructive'];
+const ACCESSES = ['read', 'write', 'delete', 'unknown'];
 const PERIODS = [['15m', 'last 15 minutes'], ['1h', 'last hour'], ['24h', 'last day'], ['7d', 'last week']];
 const PERIOD_MS = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 };
 const GROUPS = [['', 'list'], ['session', 'by session'], ['run', 'by run']];
 const CHOICES = ['status', 'agent', 'server', 'since', 'effective_class', 'intent_type', 'type'];
-const FURTHER = ['tool', 'session_id', 'request_id', 'target_system', 'target_resource', 'start_time', 'end_time'];
+const MORE = ['target_resource', 'under', 'access', 'session_id', 'tool', 'containers'];
+const FURTHER = [...MORE, 'request_id', 'target_system', 'start_time', 'end_time'];
 const FILTERS = ['type', 'status', 'intent_type', 'effective_class', 'q', 'agent', 'server', ...FURTHER];
 
 export function Activity() {
@@ -41,7 +43,7 @@ export function Activity() {
       <${Export} filters=${filters} /></div></div>
     <${Filters} />
     <${Narrowed} names=${FURTHER} />
-    <${View} key=${key} filters=${filters} isNarrowed=${key !== '{}'} none=${html`<${None} isNarrowed=${key !== '{}'} />`} isPaused=${isPaused} by=${values.group} open=${values.open} />
+    <${View} key=${key} filters=${filters} isNarrowed=${key !== '{}'} none=${(near) => html`<${None} isNarrowed=${key !== '{}'} near=${near} />`} isPaused=${isPaused} by=${values.group} open=${values.open} />
     ${values.open && html`<${Record} key=${values.open} id=${values.open} onClose=${() => change({ open: '' })} />`}`;
 }
 
@@ -60,6 +62,14 @@ function Filters() {
       <${Choice} name="effective_class" label="Class" options=${CLASSES} />
       <${Choice} name="intent_type" label="Declared" options=${CLASSES} />
       <${Choice} name="type" label="Type" options=${TYPES} />
+    <//>
+    <${More} names=${MORE}>
+      <${Search} name="target_resource" label="Resource" hint="name, * for any text" />
+      <${Search} name="under" label="Under" hint="folder or other container" />
+      <${Check} name="containers" label="Containers" text="also what contains it" />
+      <${Choice} name="access" label="Access" options=${ACCESSES} />
+      <${Search} name="session_id" label="Session" hint="id, or its end" />
+      <${Search} name="tool" label="Tool" hint="name" />
     <//>
   </div>`;
 }
@@ -145,7 +155,7 @@ function Records({ filters, isNarrowed, none, isPaused, open }) {
       ${isPaused && html`<span class="warn-text">paused</span>`}
       ${isMore && html`<button class="primary small" onClick=${toTop}>Show ${isBehind.current ? 'newer records' : unseen}</button>`}</p>
     ${!isLoaded && !error && html`<${Loading} lines=${12} />`}
-    ${isLoaded && (isNarrowed ? current.length === 0 : isQuiet(current)) && none}
+    ${isLoaded && (isNarrowed ? current.length === 0 : isQuiet(current)) && none(current.near)}
     <div class="split">
       ${current.length > 0 && html`<${List} label="Records, newest first" columns=${COLUMNS} count=${current.length}
         rowAt=${(index) => current.find(index).record} idOf=${(record) => record.id} current=${open}
@@ -157,8 +167,10 @@ function Records({ filters, isNarrowed, none, isPaused, open }) {
 const isQuiet = (rows) => rows.length < QUIET_MAX
   && Array.from({ length: rows.length }, (_, index) => rows.find(index).record).every((record) => record?.type === 'system');
 
-const None = ({ isNarrowed }) => isNarrowed
-  ? html`<${Empty} title="No matching records"><p><button onClick=${clear}>Clear filters</button></p><//>`
+const None = ({ isNarrowed, near }) => isNarrowed
+  ? html`<${Empty} title="No matching records">
+      ${near && html`<p>Did you mean ${near.names.map((name) => html`<button class="quiet" onClick=${() => change({ [near.field]: name })}><${Shown} text=${name} /></button> `)}?</p>`}
+      <p><button onClick=${clear}>Clear filters</button></p><//>`
   : html`<${Empty} title="No calls yet" command="claude mcp add countersign -- countersign mcp">
       <p>Calls appear here as soon as an agent makes them. Connect an agent:</p><//>`;
 

@@ -16,13 +16,15 @@ async function newest(filters) {
   const found = [];
   let cursor;
   let total = 0;
+  let near = null;
   for (let page = 0; page < PAGES_MAX && cursor !== null; page += 1) {
     const answer = await get('/activity' + query({ ...filters, limit: 100, cursor }));
     found.push(...answer.activities);
     cursor = answer.next_cursor;
     total = answer.total;
+    near = answer.near;
   }
-  return { records: found, isAll: cursor === null, total };
+  return { records: found, isAll: cursor === null, total, near };
 }
 
 // The runs of sessions, newest runs first.
@@ -54,7 +56,7 @@ export function Grouped({ filters, by, none, isPaused, open }) {
   }, [isPaused]);
   if (error) return html`<${Fault} error=${error} />`;
   if (!found) return html`<${Loading} lines=${12} />`;
-  if (!found.records.length) return none;
+  if (!found.records.length) return none(found.near);
   const groups = grouped(found, by);
   const rows = groups.flatMap((group) => [{ id: group.id, heading: Heading({ group, by }) }, ...group.records]);
   return html`<p class="counted" role="status">${plural(groups.length, 'group')} of ${found.isAll ? plural(found.records.length, 'record') : `the newest ${count(found.records.length)} of ${count(found.total)} records; filters find older ones`}${isPaused && html` <span class="warn-text">paused</span>`}</p>
@@ -82,7 +84,7 @@ function Heading({ group, by }) {
     ${run ? html`<a class="strong" href=${link('runs', { run: id })}><${Shown} text=${run.workflow} max=${80} /></a> <${State} word=${run.status} />`
       : !id ? html`<span class="strong">${by === 'run' ? 'outside of runs' : 'without a session'}</span>`
         : html`<a class="strong" href=${link('activity', { session_id: id })}><${Shown} text=${records[0].agent.name} max=${80} /></a>`}
-    <span class="faint">${plural(records.length, 'record')}, ${records.length > 1 && html`<${Ago} time=${records.at(-1).timestamp} /> to `}<${Ago} time=${records[0].timestamp} /></span>
+    <span class="faint">${plural(records.length, 'record')}, ${records.length > 1 && html`<${Ago} time=${records.at(-1).timestamp} dated /> to `}<${Ago} time=${records[0].timestamp} dated /></span>
     ${refused > 0 && html`<span class="warn-text">${count(refused)} refused</span>`}
     ${failed > 0 && html`<span class="bad-text">${count(failed)} failed</span>`}
     ${unknown > 0 && html`<span class="warn-text">${count(unknown)} with an unknown outcome</span>`}</span>`;

@@ -10,7 +10,7 @@ import { Form } from '../part/graph.mjs';
 import { lanes, LANES_MAX, numbered, period, placed, sentence, touches } from '../part/lanes.mjs';
 import { useNarrow } from '../part/list.mjs';
 import { WORDS } from '../part/layout.mjs';
-import { exact, moment, plural, took } from '../format.mjs';
+import { date, exact, moment, plural, took } from '../format.mjs';
 import { cut, plain } from '../text.mjs';
 
 const SENTENCES = 3; // of a lane, at first
@@ -102,10 +102,12 @@ function Picture({ lane, list, span, colours }) {
   </svg></div>`;
 }
 
-// The time at a part of a period, with as many digits as tell it from the next.
+// The time at a part of a period, with as many digits as tell it from the next; of a short one that is
+// over for a day, the first has the date.
 function clock([from, to], part) {
   const at = from + part * (to - from);
-  return to - from > 600_000 ? moment(at) : exact(at).slice(11, to - from > 10_000 ? 19 : 23);
+  const isDated = part === 0 && date(new Date(at).toISOString());
+  return to - from > 600_000 ? moment(at) : exact(at).slice(isDated ? 0 : 11, to - from > 10_000 ? 19 : 23);
 }
 
 const shape = ({ access }, x, y) => {

@@ -171,7 +171,7 @@ function Outcome({ checks, name }) {
 
 const COLUMNS = [
   { name: 'No.', width: '72px', class: 'right', cell: (row) => count(row.sequence) },
-  { name: 'When', width: '96px', class: 'when', cell: (row) => html`<${Ago} time=${row.timestamp} />` },
+  { name: 'When', width: '96px', class: 'when', cell: (row) => html`<${Ago} time=${row.timestamp} dated />` },
   { name: 'Status', width: '116px', class: 'wide', cell: (row) => html`<${State} word=${row.status} />` },
   { name: 'Tool', class: 'tool', cell: (row) => html`<span class="two-lines"><span class="strong"><${Shown} text=${row.tool_name || '–'} max=${100} /></span><span class="faint second">${row.action_type}</span></span>` },
   { name: 'Action', class: 'wide', cell: (row) => html`<span class="faint">${row.action_type}</span>` },
@@ -228,11 +228,23 @@ function Receipt({ id, onClose }) {
         ${told.targets.length > 0 && html`<dt>Targets</dt><dd>${told.targets.map((target) => html`<div><${Shown} text=${target} max=${400} /></div>`)}</dd>`}
         <dt>Place</dt><dd>number ${count(told.sequence)}${length && html` of ${count(length)}`} in <a href=${link('receipts', { chain: told.chain })}>chain <code>${shortId(told.chain)}</code></a></dd>
         <dt>Follows</dt><dd>${told.previous ? html`<code title=${told.previous}>${shortHash(told.previous)}</code>` : 'nothing: it is the first'}</dd>
+        <dt>Verdict</dt><dd><${Proof} id=${id} chain=${told.chain} /></dd>
         <dt>Signed by</dt><dd><code><${Shown} text=${told.signer} max=${200} /></code></dd>
         <dt>Record</dt><dd><a href=${link('activity', { open: id.replace(/^urn:receipt:/, '') })}>Show its record</a></dd>
       </dl>`}
     ${text !== null && html`<h3>As it was signed</h3><div class="payload"><div class="payload-tools"><${Copy} text=${text} what="the receipt" /></div><${Block} text=${laidOut(text)} label="The receipt as JSON" /></div>`}
   <//>`;
+}
+
+// Verifies the chain of a receipt, and says how the receipt itself came out.
+function Proof({ id, chain }) {
+  const [found, setFound] = useState(null);
+  const keep = ([report]) => setFound([{ ...report, mine: report.receipts.find((row) => row.receipt_id.endsWith(id)) }]);
+  const mine = found?.[0].mine;
+  const faults = [['signature', 'signature_valid'], ['link', 'hash_link_valid'], ['order', 'sequence_valid']]
+    .filter(([, member]) => !mine?.[member]).map(([name]) => name);
+  return html`<${Verify} found=${found} keep=${keep} name="receipt" ask=${async () => [await get('/chains' + path(chain, 'verify'))]} />
+    ${found && (faults.length ? html`<span class="bad-text">not valid: ${faults.join(', ')}</span>` : html`<span class="good-text">signature, link and order are valid</span>`)}`;
 }
 
 function laidOut(text) {

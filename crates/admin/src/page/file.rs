@@ -47,6 +47,7 @@ const FILES: &[(&str, &[u8])] = files![
     "part/dialog.mjs",
     "part/diff.mjs",
     "part/filters.mjs",
+    "part/fits.mjs",
     "part/graph.mjs",
     "part/lanes.mjs",
     "part/layout.mjs",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::read::{Activity, Record, RecordedTouch};
+use store::read::{Activity, NearNames, Record, RecordedTouch};
 use utoipa::ToSchema;
 
 use super::{milliseconds, moment, words};
@@ -17,11 +17,25 @@ pub struct ActivityPage {
     pub total: u64,
     /// The total is exact; otherwise it is a lower bound.
     pub total_is_exact: bool,
+    /// Names of the ledger close to the one that a filter gives, if nothing has touched that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near: Option<NearTargets>,
 }
 
-impl From<Activity> for ActivityPage {
-    fn from(page: Activity) -> ActivityPage {
+/// Resources, folders or systems with similar names.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct NearTargets {
+    /// The parameter that they would be a value of.
+    pub field: String,
+    /// The closest first.
+    pub names: Vec<String>,
+}
+
+impl ActivityPage {
+    pub(crate) fn new(page: Activity, near: Option<NearNames>) -> ActivityPage {
+        let near = near.map(|near| NearTargets { field: near.field.to_owned(), names: near.names });
         ActivityPage {
+            near,
             activities: page.records.iter().map(ActivityRecord::brief).collect(),
             next_cursor: page.next_cursor,
             total: page.total.count(),

@@ -11,7 +11,7 @@ use domain::trust::{ItemKind, ReviewChange, ServerChange};
 use gateway::operator::LoginProgress;
 use receipt::RiskLevel;
 use serde_json::Value;
-use store::read::Period;
+use store::read::{Period, TouchAccess};
 use store::run::{RunStatus, StepStatus};
 use store::{RecordKind, RecordStatus};
 use suspect::WarningKind;
@@ -188,6 +188,11 @@ pub(crate) fn period_or_day() -> ObjectBuilder {
 /// Describes what a call did to a resource.
 pub(crate) fn access() -> ObjectBuilder {
     one_of(Access::ALL.map(Access::as_str))
+}
+
+/// Describes the effect on a resource that a filter asks for.
+pub(crate) fn touch_access() -> ObjectBuilder {
+    one_of(TouchAccess::ALL.map(TouchAccess::as_str))
 }
 
 /// Describes the id of an edge.

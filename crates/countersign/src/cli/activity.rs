@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use domain::tool::Class;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use store::read::TouchAccess;
 use store::{RecordKind, RecordStatus};
 
 use super::Format;
@@ -17,8 +18,9 @@ use crate::output::status::{spoken, stable};
 pub(crate) enum Activity {
     /// List records of calls and changes, newest first
     #[command(after_help = "Examples:\n  \
-        countersign activity list --status refused --since 2h\n  \
-        countersign activity list --server github --intent-type destructive -o json")]
+        countersign activity list --under /srv/app --since 7d        who touched something there\n  \
+        countersign activity list --access delete --status success   which agents deleted\n  \
+        countersign activity list --status refused -o json           what was refused, and why")]
     List {
         #[command(flatten)]
         filters: Filters,
@@ -33,7 +35,7 @@ pub(crate) enum Activity {
     },
     /// Show one record in full
     Show {
-        /// Id of the record, as in the last column of `activity list`
+        /// Id of the record, or a part that no other has, as in the last column of `activity list`
         id: String,
         #[command(flatten)]
         ledger: LedgerFile,
@@ -75,6 +77,7 @@ pub(crate) enum Activity {
 
 /// Everything that is given must hold.
 #[derive(Args, Clone, Default)]
+#[command(group(ArgGroup::new("named").args(["target_resource", "under"]).multiple(true)))]
 pub(crate) struct Filters {
     /// Only calls to this server
     #[arg(long, value_name = "NAME")]
@@ -88,18 +91,35 @@ pub(crate) struct Filters {
     #[arg(long, hide_possible_values = true, help = list("Only calls whose declared intent is", &Class::ALL, Class::as_str),
         value_parser = words(&Class::ALL, Class::as_str))]
     pub(crate) intent_type: Option<String>,
+    #[arg(long, alias = "effective-class", hide_possible_values = true,
+        help = list("Only calls whose effective class is", &Class::ALL, Class::as_str),
+        value_parser = words(&Class::ALL, Class::as_str))]
+    pub(crate) class: Option<String>,
     /// Only calls by this agent, in all sessions or one, or with this token
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only calls in this session
+    /// Only calls in this session, by its id or the end that follows `#` in names
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Only calls of this request
+    #[arg(long, value_name = "ID")]
+    pub(crate) request: Option<String>,
     /// Only calls that used this system
     #[arg(long, value_name = "NAME")]
     pub(crate) target_system: Option<String>,
-    /// Only calls that used this resource
+    /// Only calls that used this resource; `*` in it is any text
     #[arg(long, value_name = "NAME")]
     pub(crate) target_resource: Option<String>,
+    /// Only calls that used this folder, or something in it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) under: Option<String>,
+    /// Also calls that used a container of the resource, such as its folder
+    #[arg(long, requires = "named")]
+    pub(crate) containers: bool,
+    #[arg(long, hide_possible_values = true,
+        help = list("Only calls that did this to it", &TouchAccess::ALL, TouchAccess::as_str),
+        value_parser = words(&TouchAccess::ALL, TouchAccess::as_str))]
+    pub(crate) access: Option<String>,
     #[arg(long = "type", hide_possible_values = true, value_name = "TYPE",
         help = list("Only records of this type", &RecordKind::ALL, RecordKind::as_str),
         value_parser = words(&RecordKind::ALL, RecordKind::as_str))]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use receipt::Hash;
 
 use super::activity::statuses;
@@ -27,13 +27,15 @@ pub(crate) enum Receipt {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Print one receipt as JSON
+    /// Print one receipt, as JSON or YAML
     Show {
-        /// Id of the receipt, with or without `urn:receipt:`
+        /// Id of the receipt or its record, or a part that no other has
         id: String,
         /// Print exactly the stored bytes, without a trailing newline
-        #[arg(long)]
+        #[arg(long, conflicts_with = "output")]
         raw: bool,
+        #[arg(short, long, value_enum, default_value_t = ReceiptFormat::Json)]
+        output: ReceiptFormat,
         #[command(flatten)]
         ledger: LedgerFile,
     },
@@ -41,6 +43,7 @@ pub(crate) enum Receipt {
     #[command(after_help = "Examples:\n  \
         countersign receipt verify                      every chain of the home's ledger\n  \
         countersign receipt verify receipts.jsonl       an export and its .pub.pem file\n  \
+        countersign receipt verify --receipt 5814b426   that one call is as it was recorded\n  \
         countersign receipt verify --db copy.db --public-key countersign.pem\n  \
         countersign receipt verify --head \"$(cat head)\"  since 'ledger head > head'\n\n\
         Exit codes: 0 intact, 1 broken, 2 could not be verified")]
@@ -87,7 +90,23 @@ pub(crate) struct ReceiptFilters {
     pub(crate) target_resource: Option<String>,
 }
 
-#[derive(Args)]
+/// The formats of a receipt, which is a tree.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReceiptFormat {
+    Json,
+    Yaml,
+}
+
+impl From<ReceiptFormat> for Format {
+    fn from(format: ReceiptFormat) -> Format {
+        match format {
+            ReceiptFormat::Json => Format::Json,
+            ReceiptFormat::Yaml => Format::Yaml,
+        }
+    }
+}
+
+#[derive(Args, Clone)]
 pub(crate) struct Verify {
     /// Export to verify; requires no home
     #[arg(value_name = "FILE", conflicts_with = "db")]
@@ -95,6 +114,9 @@ pub(crate) struct Verify {
     /// Only this chain
     #[arg(long)]
     pub(crate) chain: Option<String>,
+    /// Only the chain of this receipt or record, with the verdict on the receipt
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "chain"])]
+    pub(crate) receipt: Option<String>,
     /// Ledger, or copy of one, to verify instead of the home's
     #[arg(long, value_name = "FILE")]
     pub(crate) db: Option<PathBuf>,
@@ -108,7 +130,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "HASH", value_parser = hash)]
     pub(crate) expect_final_hash: Option<Hash>,
     /// Require what a line of `ledger head` stands for, or a checkpoint that an anchor received
-    #[arg(long, value_name = "LINE", conflicts_with = "chain")]
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["chain", "receipt"])]
     pub(crate) head: Option<String>,
     /// List every chain, not only broken ones
     #[arg(short, long)]

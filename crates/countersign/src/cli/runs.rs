@@ -32,7 +32,7 @@ pub(crate) enum Runs {
         countersign runs show 01a1de05-f636\n  \
         countersign runs show 01a1de05-f636 -o json      includes the output of each step")]
     Show {
-        /// Id of the run, or a unique prefix of it
+        /// Id of the run, or a part that no other has
         id: String,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
@@ -42,7 +42,7 @@ pub(crate) enum Runs {
         countersign runs watch                           the newest run that is running\n  \
         countersign runs watch 01a1de05-f636 -o jsonl    one event a line")]
     Watch {
-        /// Id of the run, or a unique prefix of it [default: the newest that is running]
+        /// Id of the run, or a part that no other has [default: the newest that is running]
         id: Option<String>,
         #[arg(short, long, value_enum, default_value_t = LinesFormat::Text)]
         output: LinesFormat,

@@ -10,12 +10,12 @@ use jiff::Zoned;
 use serde_json::Value;
 use text::json;
 
-use crate::cli::{Receipt, ReceiptFilters};
+use crate::cli::{Format, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
 use crate::control::{Control, encode, read, with_query};
 use crate::exit::Failure;
 use crate::output::status::spoken;
-use crate::output::{self, Rest, local_time, or_dash, table};
+use crate::output::{self, Rest, local_times, or_dash, short_id, table};
 use crate::site::Site;
 
 /// The suffix of the file next to an export that holds its public keys.
@@ -39,10 +39,14 @@ pub(crate) async fn run(site: &Site, verb: Receipt) -> Result<(), Failure> {
             }
             Ok(())
         }
-        Receipt::Show { id, raw, ledger } => {
+        Receipt::Show { id, raw, output, ledger } => {
             let path = format!("/api/v1/receipts/{}", encode(&id));
             let control = Control::to_read(site, ledger.db.as_deref()).await?;
-            show(&control.text(&path).await?, raw)
+            let text = control.text(&path).await?;
+            if raw {
+                return output::write(text.as_bytes()).map(|_| ());
+            }
+            show(&text, output.into())
         }
         Receipt::Verify(args) => verify::run(site, args).await,
         Receipt::Export { chain, output, ledger } => {
@@ -79,30 +83,28 @@ fn list(receipts: &[ReceiptEntry], now: &Zoned) -> String {
     if receipts.is_empty() {
         return "no matching receipts".to_owned();
     }
-    let row = |receipt: &ReceiptEntry| {
+    let times = local_times(receipts.iter().map(|receipt| &*receipt.timestamp), now);
+    let row = |(receipt, time): (&ReceiptEntry, String)| {
         vec![
-            local_time(&receipt.timestamp, now),
+            time,
             receipt.action_type.clone(),
             or_dash(Some(&receipt.tool_name)),
             receipt.risk_level.clone(),
             spoken(&receipt.status).to_owned(),
             receipt.chain_id.clone(),
             receipt.sequence.to_string(),
-            receipt.id.clone(),
+            short_id(&receipt.id),
         ]
     };
-    let rows: Vec<Vec<String>> = receipts.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = receipts.iter().zip(times).map(row).collect();
     table(&["time", "action", "tool", "risk", "status", "chain", "number", "id"], &rows)
 }
 
-fn show(receipt: &str, raw: bool) -> Result<(), Failure> {
-    if raw {
-        return output::write(receipt.as_bytes()).map(|_| ());
-    }
+fn show(receipt: &str, format: Format) -> Result<(), Failure> {
     let value: Value = serde_json::from_str(receipt).map_err(|error| {
         Failure::system(format!("receipt is not valid JSON: {}", json::explain(&error)))
     })?;
-    output::line(&crate::json::pretty(&value))
+    output::print(format, &value, crate::json::pretty)
 }
 
 /// Returns the file to write; in a folder, it is named after its content.
@@ -139,14 +141,14 @@ mod tests {
     #[test]
     fn a_receipt_is_listed_on_one_line() {
         let now: Zoned = "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap();
-        let receipt = json!({"id": "urn:receipt:1", "chain_id": "c", "sequence": 4,
+        let receipt = json!({"id": "urn:receipt:01a1de05-5814b426", "chain_id": "c", "sequence": 4,
             "action_type": "data.api.read", "tool_name": "", "risk_level": "low", "hash": "",
             "status": "success", "timestamp": "2026-02-03T09:08:07.123Z"});
         let receipt = output::read(&receipt).unwrap();
         assert_eq!(
             list(&[receipt], &now),
             "TIME      ACTION         TOOL  RISK  STATUS   CHAIN  NUMBER  ID\n\
-             09:08:07  data.api.read  -     low   success  c      4       urn:receipt:1"
+             09:08:07  data.api.read  -     low   success  c      4       5814b426"
         );
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use testkit::client::PATIENCE;
+use testkit::client::{PATIENCE, two_keys};
 use testkit::gate::Gate;
 use testkit::program::{program, run, stderr, stdout};
 use testkit::upstream::{counted, pids};
@@ -52,8 +52,9 @@ async fn records_are_listed_newest_first_and_shown_in_full() {
         let list = json_of(dir, &["activity", "list", "--tool", "say", "--since", "1h"]).await;
         let [record] = list["activities"].as_array().unwrap().as_slice() else { panic!("{list}") };
         let id = record["id"].as_str().unwrap();
-        assert!(lines[2].ends_with(id), "{table}");
-        let shown = good(dir, &["activity", "show", id]).await;
+        let (_, short) = lines[2].rsplit_once("  ").unwrap();
+        assert!(short.len() == 8 && id.ends_with(short), "{table}");
+        let shown = good(dir, &["activity", "show", short]).await;
         for part in [
             "\nintent\n  operation    read\n",
             "\n  reason       to see\n",
@@ -178,6 +179,94 @@ async fn reading_the_ledger_starts_no_server() {
     assert_eq!(pids(dir.path(), "s"), [] as [i32; 0]);
     good(dir.path(), &["call", "tool-write", "--tool-name=s:say"]).await;
     assert_eq!(pids(dir.path(), "s").len(), 1, "it would have been counted");
+}
+
+/// An agent that read, one that wrote and deleted, a deleted folder, and a refusal.
+async fn audited(gate: &Gate) {
+    let (one, other) = (gate.http().await, gate.http().await);
+    for (client, class, tool, path) in [
+        (&one, "read", "s:get", "/srv/app/notes.md"),
+        (&other, "write", "s:put", "/srv/app/notes.md"),
+        (&other, "destructive", "s:wipe", "/srv/app/old.md"),
+        (&one, "destructive", "s:wipe", "/srv/app"),
+        (&one, "write", "s:wipe", "/srv/app/notes.md"),
+        (&one, "destructive", "s:wipe", "/srv/apples"),
+    ] {
+        let call = two_keys(class, tool, json!({"path": path}));
+        client.request("tools/call", call).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn smoke_each_question_of_an_audit_is_one_command() {
+    let gate = Gate::scripted(json!([
+        {"name": "get", "annotations": {"readOnlyHint": true}},
+        {"name": "put", "annotations": {"readOnlyHint": false, "destructiveHint": false}},
+        {"name": "wipe", "annotations": {"destructiveHint": true}},
+    ]))
+    .await;
+    audited(&gate).await;
+    let dir = gate.dir.path();
+    let list = async |args: &[&str]| json_of(dir, &[&["activity", "list"], args].concat()).await;
+    let tools = |list: &Value| -> Vec<String> {
+        let records = list["activities"].as_array().unwrap();
+        records.iter().map(|it| it["tool_name"].as_str().unwrap().to_owned()).collect()
+    };
+
+    // Who touched it? Also whoever deleted its folder.
+    let file = ["--target-resource", "/srv/app/notes.md", "--since", "7d"];
+    assert_eq!(tools(&list(&file).await), ["wipe", "put", "get"]);
+    let around = [&file[..], &["--containers"]].concat();
+    assert_eq!(tools(&list(&around).await), ["wipe", "wipe", "put", "get"]);
+    assert_eq!(tools(&list(&["--target-resource", "*/notes*"]).await), ["wipe", "put", "get"]);
+    assert_eq!(tools(&list(&["--class", "write"]).await), ["put"]);
+
+    // Which agent deleted?
+    let deleted =
+        list(&["--access", "delete", "--status", "success", "--under", "/srv/app/"]).await;
+    assert_eq!(tools(&deleted), ["wipe", "wipe"]);
+    let agents = deleted["activities"].as_array().unwrap();
+    let name = agents[1]["agent"]["name"].as_str().unwrap();
+    assert_ne!(agents[0]["agent"]["name"], name);
+
+    // What was refused, and why?
+    let refused = good(dir, &["activity", "list", "--status", "refused"]).await;
+    let lines: Vec<&str> = refused.lines().collect();
+    assert!(lines[0].ends_with("WHY") || lines[0].contains("  WHY  "), "{refused}");
+    assert!(lines[1].contains("refused SERVER_MISMATCH"), "{refused}");
+    assert!(lines[1].contains("is marked destructive by server"), "{refused}");
+    assert_eq!(lines.len(), 2, "{refused}");
+
+    // Prove a call, by its id as the table shows it.
+    let id = lines[1].rsplit_once("  ").unwrap().1;
+    let proved = good(dir, &["receipt", "verify", "--receipt", id]).await;
+    assert!(proved.contains("verdict  intact: signature, link and order are valid\n"), "{proved}");
+    assert!(proved.contains(&format!("{id}\n")) && proved.contains("tool     wipe\n"), "{proved}");
+    let receipt = json_of(dir, &["receipt", "show", id]).await;
+    assert!(receipt["id"].as_str().unwrap().ends_with(id), "{receipt}");
+    assert!(good(dir, &["receipt", "show", id, "-o", "yaml"]).await.contains("\nproof:\n"));
+
+    // What did an agent do in a session?
+    let (program, session) = name.split_once('#').unwrap();
+    let done = list(&["--agent", program, "--session", session]).await;
+    assert_eq!(tools(&done), ["wipe", "put"]);
+
+    let none = good(dir, &["activity", "list", "--under", "/srv/appl"]).await;
+    assert!(none.starts_with("no matching records; did you mean '/srv/app'"), "{none}");
+    // Ids of one minute begin alike.
+    let whole = agents[0]["id"].as_str().unwrap();
+    let beginning = &whole[..6];
+    for (args, words) in [
+        (&["activity", "show", beginning][..], "INVALID_REQUEST: '"),
+        (&["activity", "show", beginning], "matches several records: give more of the id"),
+        (&["receipt", "show", beginning], "matches several receipts"),
+        (&["activity", "list", "--containers"], "--target-resource"),
+        (&["activity", "list", "--under", ""], "under must name a resource"),
+    ] {
+        let output = run(dir, args).await;
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+    }
 }
 
 async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {

@@ -162,6 +162,7 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
         get("/api/v1/activity?limit=3"),
         get("/api/v1/activity?status=blocked"),
         get("/api/v1/activity?type=odd"),
+        get("/api/v1/activity?target_resource=/notes/a.mb"),
         get("/api/v1/activity?start_time=soon"),
         get(&format!("/api/v1/activity/{record}")),
         get("/api/v1/activity/nothing"),

@@ -15,7 +15,7 @@ use testkit::upstream::{scripted, scripted_upstream};
 const GOLDEN: &str = "tests/it/golden/screens";
 
 /// Parts that differ each time: `H` matches a hex digit, `D` a decimal one.
-const VOLATILE: [&str; 8] = [
+const VOLATILE: [&str; 9] = [
     "HHHHHHHH-HHHH-HHHH-HHHH-HHHHHHHHHHHH",
     "sha256:HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH",
     "DDDD-DD-DDTDD:DD:DD.DDDZ",
@@ -24,6 +24,7 @@ const VOLATILE: [&str; 8] = [
     "#HHHHHHHH",
     "D.D ms",
     "HHHHHHHHHHHH",
+    "  HHHHHHHH\n",
 ];
 
 /// Durations of other lengths, and their replacements of the usual one.

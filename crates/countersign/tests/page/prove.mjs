@@ -58,6 +58,8 @@ await scenario(async ({ page }) => {
   await details.getByText('proofValue').waitFor();
   await details.getByText(/called s:put on \/shared\/plan\.md/).waitFor();
   await details.getByText(/number \d+ of \d+/).waitFor();
+  await details.getByRole('button', { name: 'Verify receipt' }).click();
+  await details.getByText('signature, link and order are valid').waitFor();
   await page.keyboard.press('Escape');
   await details.waitFor({ state: 'detached' });
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export all' }).click()]);

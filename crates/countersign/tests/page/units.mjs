@@ -9,10 +9,11 @@ globalThis.addEventListener = () => {};
 
 const page = new URL('../../../admin/page/', import.meta.url);
 const { cut, halves, named, pieces, plain } = await import(new URL('text.mjs', page));
-const { ago, bytes, exact, shortId, took } = await import(new URL('format.mjs', page));
+const { ago, bytes, date, exact, shortId, took } = await import(new URL('format.mjs', page));
 const { bundles, curve, layout, LINES_MAX, columns } = await import(new URL('part/layout.mjs', page));
 const { command, compared, isShell, replaced, texts, written } = await import(new URL('part/change.mjs', page));
 const { inWords, lanes, period, placed, sentence, touches } = await import(new URL('part/lanes.mjs', page));
+const { contains, fits, fitsPattern } = await import(new URL('part/fits.mjs', page));
 const { matching, recordId } = await import(new URL('part/match.mjs', page));
 const { needs } = await import(new URL('part/needs.mjs', page));
 const { pasted, words } = await import(new URL('part/pasted.mjs', page));
@@ -50,11 +51,39 @@ for (const [time, expected] of [
   ['2026-11-15T12:00:02Z', 'now'],
   ['no time', ''],
 ]) assert.equal(ago(time, now), expected);
+assert.equal(date('2026-11-14T12:00:01Z', false, now), '', 'the last day needs no date');
+assert.match(date('2026-11-12T12:30:00Z', false, now), /^1[123] Nov, \d\d:\d\d$/);
+assert.match(date('2026-11-12T12:30:00Z', true, now), /^1[123] Nov$/);
+assert.equal(date('no time', false, now), '');
 assert.match(exact('2026-11-15T07:04:55.154Z'), /^2026-11-1[45] \d\d:\d\d:55\.154 /);
 assert.deepEqual([0, 0.412, 1.35, 12.4, 1_500, 61_000, 7_200_000, null].map(took),
   ['0 ms', '0.41 ms', '1.4 ms', '12 ms', '1.5 s', '1 min 1 s', '2.0 h', '–']);
 assert.deepEqual([0, 1_536, 3_145_728, null].map(bytes), ['0 B', '1.5 KB', '3.0 MB', '–']);
 assert.equal(shortId('urn:receipt:01a1de05-f636-7275-a785-685f5814b426'), '685f5814b426');
+
+// What comes in live is filtered as by the gate: containers as in its `container` module, patterns with
+// `*` for any text.
+for (const [system, container, content, expected] of [
+  ['filesystem', '/a', '/a/b', true], ['filesystem', '/', '/a', true], ['filesystem', '/a', '/a', false],
+  ['filesystem', '/a', '/ab', false], ['filesystem', '/a/notes', '/a/notes.md', false],
+  ['filesystem', '/a/b', '/a/b@2', false], ['github.com', 'owner/repo', 'owner/repo#1', true],
+  ['github.com', 'owner/repo', 'owner/repo:src/main.rs', true], ['github.com', 'owner/next', 'owner/next.js', false],
+  ['github.com', 'owner/repo#1', 'owner/repo#12', false], ['db', 'analytics', 'analytics.events', true],
+]) assert.equal(contains(system, container, content), expected, `${container} ${content}`);
+for (const [pattern, name, expected] of [
+  ['/a', '/a', true], ['/a', '/ab', false], ['/a*', '/ab', true], ['*.rs', '/a/b.rs', true], ['*.rs', '.rs', true],
+  ['a*a', 'a', false], ['a*b*c', 'a/b/b/c', true], ['a*b*c', 'acb', false], ['*', '', true], ['**b*', 'abc', true], ['a?[b]*', 'a?[b]c', true],
+]) assert.equal(fitsPattern(pattern, name), expected, `${pattern} ${name}`);
+const watched = { type: 'tool_call', status: 'success', server_name: 'git', tool_name: 'push', session_id: 'mcp-5814b426', request_id: 'r9',
+  timestamp: '2026-02-03T09:08:07.000Z', agent: { name: 'claude#7', client: 'claude-code', token: 'agent-token' },
+  metadata: { effective_class: 'destructive' }, targets: [{ system: 'git', resource: 'a/b', access: 'write' }] };
+for (const [expected, filters] of [
+  [true, {}], [true, { session_id: '5814b426' }], [true, { session_id: 'mcp-' }], [false, { session_id: '426' }],
+  [true, { agent: 'claude' }], [false, { agent: 'claude-code' }], [true, { target_resource: 'a/*', access: 'delete' }], [false, { target_resource: '*/c' }],
+  [true, { under: 'a/', access: 'write' }], [false, { under: 'b' }], [false, { under: '/' }], [false, { access: 'read' }],
+  [false, { target_resource: 'a/b#7' }], [true, { target_resource: 'a/b#7', containers: 'true' }], [true, { under: 'a/b/c', containers: 'true' }],
+  [false, { target_resource: 'a/b#7', under: 'a/b/c', containers: 'true' }],
+]) assert.equal(fits(watched, filters), expected, JSON.stringify(filters));
 
 // The same graph is drawn the same way, in whatever order its edges come.
 const edge = (from, to, kind, resources) => ({ from, to, kind, system: 's', resources, meetings: kind === 'stale-read' ? 2 : 3 });

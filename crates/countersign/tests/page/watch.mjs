@@ -71,6 +71,22 @@ await scenario(async ({ page, context, faults }) => {
   await page.getByLabel('Declared').selectOption('');
   await rows(8);
 
+  // A folder, and a slip in its name.
+  await page.getByText('More filters').click();
+  await page.getByLabel('Under').fill('/notes');
+  await rows(2);
+  await addressed(page, 'under=%2Fnotes');
+  await page.getByLabel('Access').selectOption('write');
+  await page.getByText('No matching records').waitFor();
+  await page.getByLabel('Access').selectOption('read');
+  await rows(2);
+  await page.getByLabel('Under').fill('/note');
+  await page.getByRole('button', { name: '/notes', exact: true }).click();
+  await rows(2);
+  await page.getByLabel('Access').selectOption('');
+  await page.getByLabel('Under').fill('');
+  await rows(8);
+
   // By keyboard alone: to the search, to a row, into it and out of it.
   await page.keyboard.press('/');
   await page.keyboard.type('one.md');

@@ -1,5 +1,7 @@
 //! Filters of the activity, and the index to use for each.
 
+mod target;
+
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::types::Value;
@@ -8,6 +10,8 @@ use rusqlite::{Connection, params_from_iter};
 use super::search::{Bounds, Conditions, Effort, Pace, Search};
 use crate::error::StoreError;
 use crate::record::{RecordKind, RecordStatus};
+pub use target::TouchAccess;
+pub(super) use target::{after, is_pattern};
 
 /// Filters on records; a record must match all that are given.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +27,14 @@ pub struct RecordFilter {
     pub session_id: Option<String>,
     pub request_id: Option<String>,
     pub target_system: Option<String>,
+    /// A resource by its name; `*` in it is any text.
     pub target_resource: Option<String>,
+    /// A resource and everything in it, such as a folder.
+    pub under: Option<String>,
+    /// Adds the containers of `target_resource`, or else of `under`.
+    pub containers: bool,
+    /// The effect on the resource.
+    pub access: Option<TouchAccess>,
     /// The start time, inclusive.
     pub start: Option<Timestamp>,
     /// The end time, exclusive.
@@ -183,7 +194,7 @@ impl RecordFilter {
                 [id.clone().into()],
             )
         }));
-        criteria.extend(self.target());
+        criteria.extend(self.touches());
         criteria.extend(self.status.map(of_status));
         if let Some(agent) = &self.agent {
             let Some(criterion) = of_agent(db, agent)? else {
@@ -202,9 +213,9 @@ impl RecordFilter {
         }));
         criteria.extend(self.time());
         criteria.extend(self.kind.map(|kind| Criterion::plain("type = ?", [text(kind.as_str())])));
+        let classes = [self.effective_class, self.class_of_access()].into_iter().flatten();
         criteria.extend(
-            self.effective_class
-                .map(|class| Criterion::plain("effective_class = ?", [text(class.as_str())])),
+            classes.map(|class| Criterion::plain("effective_class = ?", [text(class.as_str())])),
         );
         criteria.extend(
             self.request_id
@@ -213,26 +224,6 @@ impl RecordFilter {
         );
         criteria.extend(self.text.as_deref().filter(|text| !text.is_empty()).map(holding));
         Ok(Some(criteria))
-    }
-
-    fn target(&self) -> Option<Criterion> {
-        let (which, values) = match (&self.target_system, &self.target_resource) {
-            (None, None) => return None,
-            (Some(system), None) => ("system = ?", vec![system]),
-            (None, Some(resource)) => ("resource = ?", vec![resource]),
-            (Some(system), Some(resource)) => {
-                ("system = ? AND resource = ?", vec![system, resource])
-            }
-        };
-        let values: Vec<Value> = values.into_iter().cloned().map(Value::from).collect();
-        let mut targets = Conditions::default();
-        let sql = format!("target IN (SELECT target FROM targets WHERE {which})");
-        targets.add(&sql, values.iter().cloned());
-        let sql = format!(
-            "EXISTS (SELECT 1 FROM touches JOIN targets USING (target)
-               WHERE touches.number = activity.number AND {which})"
-        );
-        Some(Criterion { lead: Some(Lead::Touches(targets)), ..Criterion::plain(&sql, values) })
     }
 
     fn tool_of_server(&self) -> Option<Criterion> {
@@ -251,6 +242,12 @@ impl RecordFilter {
     }
 
     fn time(&self) -> Option<Criterion> {
+        let conditions = self.period();
+        let lead = Some(Lead::Index("activity_started", Order::Mixed));
+        (!conditions.is_empty()).then_some(Criterion { lead, conditions })
+    }
+
+    fn period(&self) -> Conditions {
         let mut conditions = Conditions::default();
         if let Some(start) = self.start {
             conditions.add("started_us >= ?", [start.as_microsecond().into()]);
@@ -258,8 +255,12 @@ impl RecordFilter {
         if let Some(end) = self.end {
             conditions.add("started_us < ?", [end.as_microsecond().into()]);
         }
-        let lead = Some(Lead::Index("activity_started", Order::Mixed));
-        (!conditions.is_empty()).then_some(Criterion { lead, conditions })
+        conditions
+    }
+
+    /// Returns the class that the touches require.
+    fn class_of_access(&self) -> Option<Class> {
+        self.access.and_then(TouchAccess::class)
     }
 }
 

@@ -91,19 +91,6 @@ impl Reader {
         self.pool.ask_at_once(|db| outcomes(db, id))
     }
 
-    /// Returns ids of runs with this prefix, at most `limit` of them.
-    pub fn run_ids(&self, beginning: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        // Sorts after all characters of ids.
-        let end = format!("{beginning}~");
-        self.pool.ask(|db| {
-            let words = "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
-            let mut statement = db.prepare_cached(words)?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let ids = statement.query_map((beginning, end, limit), |row| row.get(0))?;
-            Ok(ids.collect::<Result<_, _>>()?)
-        })
-    }
-
     /// Returns everything that changed after a change, by any process, in order and with its
     /// number.
     pub fn changes_after(

@@ -65,6 +65,12 @@ impl Conditions {
         self
     }
 
+    /// Requires these conditions or the others.
+    pub(super) fn or(self, other: &Conditions) -> Conditions {
+        let sql = format!("(({}) OR ({}))", self.sql, other.sql);
+        Conditions { sql, values: [self.values, other.values.clone()].concat() }
+    }
+
     pub(super) fn select(&self, what: &str, from: &str, tail: &str) -> String {
         match self.sql.as_str() {
             "" => format!("SELECT {what} FROM {from} {tail}"),

@@ -2,6 +2,7 @@
 
 mod contention;
 mod filters;
+mod names;
 mod pages;
 mod plans;
 mod receipts;

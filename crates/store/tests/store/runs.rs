@@ -6,7 +6,7 @@ use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
 use redact::Redactor;
 use serde_json::json;
-use store::read::{LedgerChange, Page, RunFilter};
+use store::read::{IdKind, LedgerChange, Page, RunFilter};
 use store::run::{
     RunEnd, RunRecord, RunSource, RunStatus, StateOutcome, StepRecord, StepStatus, StepText,
 };
@@ -266,11 +266,13 @@ fn runs_are_listed_newest_first_paged_and_filtered() {
     }
     let reader = store.read();
     let oldest = &newest_first[24];
-    assert_eq!(reader.run_ids(oldest, 2).unwrap(), std::slice::from_ref(oldest));
-    assert_eq!(reader.run_ids("0", 100).unwrap().len(), 25);
-    assert_eq!(reader.run_ids("", 3).unwrap().len(), 3);
-    for none in ["x", "%", "0%", "~"] {
-        assert_eq!(reader.run_ids(none, 2).unwrap().len(), 0, "{none}");
+    let (beginning, end) = (&oldest[..4], &oldest[oldest.len() - 8..]);
+    for part in [oldest, end] {
+        assert_eq!(reader.ids(IdKind::Run, part).unwrap(), std::slice::from_ref(oldest));
+    }
+    assert_eq!(reader.ids(IdKind::Run, beginning).unwrap().len(), 5, "not all of them");
+    for none in ["0", "", "xxxx", "%%%%", "0%%%", "~~~~"] {
+        assert_eq!(reader.ids(IdKind::Run, none).unwrap().len(), 0, "{none}");
     }
 }
 

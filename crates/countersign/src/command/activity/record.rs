@@ -1,12 +1,15 @@
 //! Records for people: one line each, or all details of one.
 
-use admin::view::{ActivityRecord, CallMetadata, CallingAgent, TouchedResource};
+use admin::view::{ActivityPage, ActivityRecord, CallMetadata, CallingAgent, TouchedResource};
 use jiff::Zoned;
 use serde_json::Value;
+use text::near;
 
 use crate::json::pretty;
 use crate::output::status::{spoken, with_code};
-use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, table};
+use crate::output::{
+    cut, fields, local_time, local_times, milliseconds, or_dash, plain, short_id, table,
+};
 
 /// The style of record lines.
 pub(super) struct RecordStyle {
@@ -21,13 +24,29 @@ pub(super) const COLUMNS: [&str; 8] =
 const AGENT_WIDTH: usize = 32;
 const TOOL_WIDTH: usize = 48;
 const TARGET_WIDTH: usize = 60;
+const WHY_WIDTH: usize = 100;
 
-pub(super) fn list(records: &[ActivityRecord], looks: &RecordStyle) -> String {
+/// The column before which the reasons of failures are inserted: the id stays last.
+const WHY_PLACE: usize = COLUMNS.len() - 1;
+
+/// Lists records; if all of them say what went wrong, with that.
+pub(super) fn list(page: &ActivityPage, looks: &RecordStyle) -> String {
+    let records = &page.activities;
     if records.is_empty() {
-        return "no matching records".to_owned();
+        let near = page.near.as_ref().map_or(&[][..], |near| &near.names);
+        return plain(&format!("no matching records{}", near::hint(near)));
     }
-    let rows: Vec<Vec<String>> = records.iter().map(|record| row(record, looks)).collect();
-    table(&COLUMNS, &rows)
+    let mut rows: Vec<Vec<String>> = records.iter().map(|record| row(record, looks)).collect();
+    let times = local_times(records.iter().map(|record| &*record.timestamp), &looks.now);
+    rows.iter_mut().zip(times).for_each(|(row, time)| row[0] = time);
+    let whys: Option<Vec<&str>> = records.iter().map(|it| it.error_message.as_deref()).collect();
+    let Some(whys) = whys else { return table(&COLUMNS, &rows) };
+    let mut head = COLUMNS.to_vec();
+    head.insert(WHY_PLACE, "why");
+    for (row, why) in rows.iter_mut().zip(whys) {
+        row.insert(WHY_PLACE, cut(why, WHY_WIDTH));
+    }
+    table(&head, &rows)
 }
 
 pub(super) fn row(record: &ActivityRecord, looks: &RecordStyle) -> Vec<String> {
@@ -39,7 +58,7 @@ pub(super) fn row(record: &ActivityRecord, looks: &RecordStyle) -> Vec<String> {
         status(record),
         milliseconds(record.duration_ms),
         main_target(record),
-        record.id.clone(),
+        short_id(&record.id),
     ]
 }
 
@@ -204,6 +223,7 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use admin::view::NearTargets;
     use serde_json::json;
 
     use super::*;
@@ -211,6 +231,11 @@ mod tests {
 
     fn looks(has_icons: bool) -> RecordStyle {
         RecordStyle { has_icons, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() }
+    }
+
+    fn page(activities: Vec<ActivityRecord>) -> ActivityPage {
+        let total = activities.len() as u64;
+        ActivityPage { activities, next_cursor: None, total, total_is_exact: true, near: None }
     }
 
     fn record() -> ActivityRecord {
@@ -235,17 +260,30 @@ mod tests {
     #[test]
     fn a_line_says_who_did_what_with_which_intent() {
         let line = "09:08:07  claude#1  fs:drop⟨U+001B⟩[1m  write (destructive)  failed TIMEOUT  \
-                    12 ms     fs /a (+1)  0197";
-        let shown = list(&[record()], &looks(false));
+                    12 ms     fs /a (+1)  too late  0197";
+        let shown = list(&page(vec![record()]), &looks(false));
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
-        assert!(list(&[record()], &looks(true)).contains("  ● write (destructive)  "));
+        assert!(list(&page(vec![record()]), &looks(true)).contains("  ● write (destructive)  "));
         let mut undeclared = record();
         undeclared.metadata.intent = None;
         undeclared.target = None;
         undeclared.targets.clear();
         assert_eq!(row(&undeclared, &looks(true))[3], "-");
         assert_eq!(row(&undeclared, &looks(true))[6], "-");
-        assert_eq!(list(&[], &looks(true)), "no matching records");
+        undeclared.error_message = None;
+        undeclared.timestamp = "2026-02-02T09:08:07Z".to_owned();
+        let shown = list(&page(vec![record(), undeclared]), &looks(false));
+        assert!(!shown.contains("too late"), "not all of them failed: {shown}");
+        assert!(
+            shown.contains("\n2026-02-03 09:08:07  ") && shown.contains("\n2026-02-02 "),
+            "{shown}"
+        );
+        let mut none = page(vec![]);
+        assert_eq!(list(&none, &looks(true)), "no matching records");
+        let names = vec!["/srv/a\u{202e}".to_owned(), "/srv/b".to_owned()];
+        none.near = Some(NearTargets { field: "under".to_owned(), names });
+        let words = "no matching records; did you mean '/srv/a⟨U+202E⟩' or '/srv/b'?";
+        assert_eq!(list(&none, &looks(true)), words);
     }
 
     #[test]

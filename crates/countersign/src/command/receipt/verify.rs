@@ -15,7 +15,9 @@ use receipt::chain::ChainExpectation;
 use receipt::checkpoint::HeadLine;
 use serde::{Deserialize, Serialize};
 use store::anchored::AnchorCheck;
-use store::read::{AuditSource, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX};
+use store::read::{
+    AuditSource, IdKind, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX, StoredReceipt,
+};
 
 use super::KEYS_ENDING;
 use super::overview::{Chains, Overview, OverviewFacts};
@@ -26,7 +28,8 @@ use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::progress::Progress;
-use crate::output::{self, note, table};
+use crate::output::status::spoken;
+use crate::output::{self, fields, note, or_dash, table};
 use crate::site::Site;
 
 /// The maximum size of one line of an export: ten times the size limit of a receipt.
@@ -36,7 +39,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 pub(super) async fn run(site: &Site, args: Verify) -> Result<(), Failure> {
     let (format, is_verbose) = (args.output, args.verbose);
-    let Verified { outcome, overview, known } = match (&args.file, &args.db) {
+    let Verified { mut outcome, overview, known, receipt } = match (&args.file, &args.db) {
         (Some(file), _) => {
             let file = file.clone();
             off_thread(move || of_export(&args, &file)).await?
@@ -49,10 +52,19 @@ pub(super) async fn run(site: &Site, args: Verify) -> Result<(), Failure> {
         (None, None) => of_home(site, args).await?,
     };
     let broken = broken(&outcome.reports);
+    for report in &mut outcome.reports {
+        if let (Some(checks), Some(receipt)) = (&mut report.receipts, &receipt) {
+            checks.retain(|check| check.receipt_id == receipt.id);
+        }
+    }
     let report =
         VerifyReport { ledger: LedgerReport::new(outcome), overview: overview.facts(&known) };
     output::print(format, &report, |report| {
-        summary(&report.ledger, &overview, &known, is_verbose)
+        let all = summary(&report.ledger, &overview, &known, is_verbose);
+        match &receipt {
+            Some(receipt) => format!("{}\n\n{all}", verdict(receipt, &report.ledger)),
+            None => all,
+        }
     })?;
     match broken {
         None => Ok(()),
@@ -74,6 +86,8 @@ struct Verified {
     outcome: AuditOutcome,
     overview: Overview,
     known: Vec<PublicKey>,
+    /// The one that was asked for.
+    receipt: Option<StoredReceipt>,
 }
 
 /// Verifies the home's own ledger, which may be written meanwhile. Nothing is written here: what a
@@ -137,6 +151,12 @@ fn of_ledger(
     let fail =
         |error: store::StoreError| Failure::not_checked(format!("'{}': {error}", file.display()));
     let reader = Reader::open(file).map_err(fail)?;
+    let receipt = match &args.receipt {
+        Some(id) => Some(one_receipt(&reader, id, file)?),
+        None => None,
+    };
+    let chain = receipt.as_ref().map(|receipt| receipt.chain_id.clone());
+    let args = &Verify { chain: chain.or_else(|| args.chain.clone()), ..args.clone() };
     let mut audit = audit(known.clone(), args)?;
     let anchored = match place {
         LedgerPlace::Home(folder) => store::anchored::check(folder, anchor).map_err(fail)?,
@@ -152,7 +172,24 @@ fn of_ledger(
     let decisions = store::anchored::decisions(file, place).map_err(fail)?;
     require_head(&mut audit, args, decisions)?;
     let ended = |audit: Audit, expected| audit.finish(AuditScope::All, expected);
-    Ok(Verified { outcome: finish(audit, args, file, ended)?, overview, known })
+    Ok(Verified { outcome: finish(audit, args, file, ended)?, overview, known, receipt })
+}
+
+/// Returns the receipt that an id means, whole or in part.
+fn one_receipt(reader: &Reader, id: &str, file: &Path) -> Result<StoredReceipt, Failure> {
+    let fail = |words: &dyn std::fmt::Display| {
+        Failure::not_checked(format!("'{}': {words}", file.display()))
+    };
+    let ids = reader.ids(IdKind::Receipt, id).map_err(|error| fail(&error))?;
+    if ids.len() > 1 {
+        let words = format!("'{id}' matches several receipts: {}", ids.join(", "));
+        return Err(fail(&words));
+    }
+    let found = match ids.first() {
+        Some(id) => reader.receipt(id).map_err(|error| fail(&error))?,
+        None => None,
+    };
+    found.ok_or_else(|| fail(&format!("receipt '{id}' not found")))
 }
 
 /// Verifies an export: one receipt a line, in any order of chains.
@@ -196,7 +233,8 @@ fn of_export(args: &Verify, file: &Path) -> Result<Verified, Failure> {
         return Err(fail(&"the file contains no receipts"));
     }
     require_head(&mut audit, args, None)?;
-    Ok(Verified { outcome: finish(audit, args, file, Audit::finish_export)?, overview, known })
+    let outcome = finish(audit, args, file, Audit::finish_export)?;
+    Ok(Verified { outcome, overview, known, receipt: None })
 }
 
 /// Reads what the overview needs of a receipt.
@@ -239,7 +277,11 @@ fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
 }
 
 fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
-    Audit::new(trusted, args.chain.clone(), AuditDetail::Chains).ok_or_else(|| {
+    let detail = match args.receipt {
+        Some(_) => AuditDetail::Receipts,
+        None => AuditDetail::Chains,
+    };
+    Audit::new(trusted, args.chain.clone(), detail).ok_or_else(|| {
         let words = "no public key to verify with: pass one with --public-key";
         Failure::not_checked(words)
     })
@@ -290,6 +332,35 @@ fn finish(
     let outcome = ended(audit, expected);
     outcome.notes.iter().for_each(|words| note(words));
     Ok(outcome)
+}
+
+/// Says what a receipt states, its place, and whether it is as it was signed.
+fn verdict(receipt: &StoredReceipt, report: &LedgerReport) -> String {
+    let chain = report.chains.iter().find(|chain| chain.chain_id == receipt.chain_id);
+    let check = chain.and_then(|chain| chain.receipts.as_ref()?.first());
+    let faults: Option<Vec<&str>> = check.map(|check| {
+        let parts = [
+            (check.signature_valid, "signature"),
+            (check.hash_link_valid, "link"),
+            (check.sequence_valid, "order"),
+        ];
+        parts.into_iter().filter(|(is_valid, _)| !is_valid).map(|(_, name)| name).collect()
+    });
+    let verdict = match faults.as_deref() {
+        Some([]) => "intact: signature, link and order are valid".to_owned(),
+        Some(faults) => format!("BROKEN: {} not valid", faults.join(", ")),
+        None => "BROKEN: the receipt cannot be read".to_owned(),
+    };
+    let length = chain.map_or(0, |chain| chain.length);
+    fields(&[
+        ("receipt", receipt.id.clone()),
+        ("time", receipt.timestamp.clone()),
+        ("action", receipt.action_type.clone()),
+        ("tool", or_dash(Some(&receipt.tool_name))),
+        ("outcome", spoken(&receipt.status).to_owned()),
+        ("place", format!("number {} of {length} in chain {}", receipt.sequence, receipt.chain_id)),
+        ("verdict", verdict),
+    ])
 }
 
 /// Returns one line about all chains, and a table of those that are broken, or of all.

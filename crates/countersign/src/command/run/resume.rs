@@ -8,18 +8,13 @@ use domain::Code;
 use mcp::task;
 use receipt::Hash;
 use serde_json::Value;
+use store::read::IdKind;
 use store::run::{RunRecord, RunSource, RunStatus, StateOutcome, StepRecord, StepStatus};
 use store::{Store, StoreError};
 use workflow::{PastStatus, PastStep, Resumption, Status, StepOutcome, Workflow};
 
 use crate::exit::Failure;
 use crate::site::Site;
-
-/// The number of ids that are listed when a prefix matches several.
-const NEAR_MAX: usize = 5;
-
-/// The shortest prefix of an id that is looked up.
-const BEGINNING_MIN: usize = 4;
 
 /// A run to go on from.
 pub(super) struct EarlierRun {
@@ -30,7 +25,7 @@ pub(super) struct EarlierRun {
 }
 
 impl EarlierRun {
-    /// Reads a run by its id or an unambiguous prefix of it.
+    /// Reads a run by its id or an unambiguous part of it.
     pub(super) async fn read(site: &Site, id: &str) -> Result<EarlierRun, Failure> {
         site.home()?.must_exist()?;
         let store = site.store()?;
@@ -144,7 +139,7 @@ struct KeptRun {
     outcomes: Vec<StateOutcome>,
 }
 
-/// The runs whose id begins with the given prefix.
+/// The runs whose id has the given part.
 enum Found {
     Run(Box<KeptRun>),
     None,
@@ -154,10 +149,7 @@ enum Found {
 fn find(store: &Store, id: &str) -> Result<Found, StoreError> {
     store.state().end_lost_runs()?;
     let reader = store.read();
-    let mut ids = match id.len() {
-        BEGINNING_MIN.. => reader.run_ids(id, NEAR_MAX)?,
-        _ => Vec::new(),
-    };
+    let mut ids = reader.ids(IdKind::Run, id)?;
     if ids.len() > 1 {
         return Ok(Found::Several(ids));
     }

@@ -4,11 +4,13 @@ use domain::tool::Class;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::sample::select;
+use touch::container::contains;
+use touch::targets::glob;
 
 use super::rig::{Rig, Row, insert};
 use crate::read::activity::Activity;
 use crate::read::search::Effort;
-use crate::read::{Page, RecordDetail, RecordFilter};
+use crate::read::{Page, RecordDetail, RecordFilter, TouchAccess};
 use crate::record::{RecordKind, RecordStatus};
 
 const SERVERS: [&str; 3] = ["github", "files", "100%_db"];
@@ -20,8 +22,23 @@ const AGENTS: [(&str, &str); 5] = [
     ("cursor#1", "claude-code"),
     ("claude-codex#1", "ci"),
 ];
-const TARGETS: [(&str, &str); 4] =
-    [("files", "/a"), ("files", "/b"), ("github", "/a"), ("db", "100%_x")];
+const TARGETS: [(&str, &str); 12] = [
+    ("files", "/a"),
+    ("files", "/b"),
+    ("github", "/a"),
+    ("db", "100%_x"),
+    ("filesystem", "/a/b.md"),
+    ("filesystem", "/a/b"),
+    ("filesystem", "/a/b/c?d[e]"),
+    ("filesystem", "/a/\u{10ffff}"),
+    ("filesystem", "/ab"),
+    ("github", "/a#1"),
+    ("db", "100%_x.y"),
+    ("web", "https://x.org/a"),
+];
+const RESOURCES: [&str; 12] =
+    ["/a", "/b", "100%_x", "/c", "*", "/a*", "*b", "*?d[*]", "/a/b/c?d[e]", "**", "/*b*", "/a?b*"];
+const FOLDERS: [&str; 7] = ["/", "/a", "/a/", "/a/b", "100%_x", "https:", "/none"];
 const TEXTS: [&str; 3] = ["Tidy up", "50% done_", "delete"];
 const INTENTS: [&str; 3] = ["read", "write", "destructive"];
 
@@ -86,7 +103,10 @@ fn filter() -> impl Strategy<Value = RecordFilter> {
         text(&["s1", "s2", "s3"]),
         text(&["1", "2"]),
         text(&["files", "github", "nowhere"]),
-        text(&["/a", "/b", "100%_x", "/c"]),
+        text(&RESOURCES),
+        text(&FOLDERS),
+        any::<bool>(),
+        prop::option::weighted(0.2, select(TouchAccess::ALL.to_vec())),
     );
     let third = (time(), time(), text(&["%", "_", "DELETE", "up", "/a", "\\", "git", ""]));
     (first, second, third).prop_map(|(first, second, third)| RecordFilter {
@@ -101,6 +121,9 @@ fn filter() -> impl Strategy<Value = RecordFilter> {
         request_id: second.2,
         target_system: second.3,
         target_resource: second.4,
+        under: second.5,
+        containers: second.6,
+        access: second.7,
         start: third.0,
         end: third.1,
         text: third.2,
@@ -141,7 +164,16 @@ fn singles() -> Vec<Vec<RecordFilter>> {
         texts(&["s1", "s2", ""], |f, word| f.session_id = Some(word)),
         texts(&["1", "2", "01"], |f, word| f.request_id = Some(word)),
         texts(&["files", "db", "nowhere"], |f, word| f.target_system = Some(word)),
-        texts(&["/a", "/b", "100%_x", "/A"], |f, word| f.target_resource = Some(word)),
+        texts(&RESOURCES, |f, word| f.target_resource = Some(word)),
+        texts(&["/a/b", "/a/b.md", "/a#1", "100%_x.y", "https://x.org/a"], |f, word| {
+            (f.target_resource, f.containers) = (Some(word), true);
+        }),
+        texts(&FOLDERS, |f, word| f.under = Some(word)),
+        texts(&FOLDERS, |f, word| (f.under, f.containers) = (Some(word), true)),
+        TouchAccess::ALL
+            .into_iter()
+            .map(|access| RecordFilter { access: Some(access), ..none() })
+            .collect(),
         texts(&["tidy", "%", "_", "\\", "Ä", "'"], |f, word| f.text = Some(word)),
     ]
 }
@@ -161,6 +193,9 @@ fn both(one: &RecordFilter, other: &RecordFilter) -> RecordFilter {
         request_id: one.request_id.or(other.request_id),
         target_system: one.target_system.or(other.target_system),
         target_resource: one.target_resource.or(other.target_resource),
+        under: one.under.or(other.under),
+        containers: one.containers || other.containers,
+        access: one.access.or(other.access),
         start: one.start.or(other.start),
         end: one.end.or(other.end),
         text: one.text.or(other.text),
@@ -208,7 +243,8 @@ fn fits(row: &Row, filter: &RecordFilter) -> bool {
         && same(&filter.session_id, row.session)
         && same(&filter.request_id, row.request)
         && same(&filter.target_system, system)
-        && same(&filter.target_resource, resource)
+        && fits_resource(row, filter)
+        && filter.access.is_none_or(|access| fits_access(row, access))
         && filter.start.is_none_or(|start| row.at_us >= start.as_microsecond())
         && filter.end.is_none_or(|end| row.at_us < end.as_microsecond())
         && filter.text.as_deref().is_none_or(|text| {
@@ -217,6 +253,28 @@ fn fits(row: &Row, filter: &RecordFilter) -> bool {
                 .flatten()
                 .any(|found| found.to_lowercase().contains(&text.to_lowercase()))
         })
+}
+
+fn fits_resource(row: &Row, filter: &RecordFilter) -> bool {
+    let (named, folder) = (filter.target_resource.as_deref(), filter.under.as_deref());
+    let Some((system, resource)) = row.target else { return named.is_none() && folder.is_none() };
+    let around = |name: &str| filter.containers && contains(system, resource, name);
+    let is_within = folder.is_none_or(|folder| {
+        resource == folder
+            || contains(system, folder, resource)
+            || (named.is_none() && around(folder))
+    });
+    is_within && named.is_none_or(|name| glob(name.as_bytes(), resource.as_bytes()) || around(name))
+}
+
+fn fits_access(row: &Row, access: TouchAccess) -> bool {
+    row.target.is_some()
+        && match (access, row.class) {
+            (TouchAccess::Read, class) => class == Some(Class::Read),
+            (TouchAccess::Write, class) => class.is_some_and(|class| class != Class::Read),
+            (TouchAccess::Delete, class) => class == Some(Class::Destructive),
+            (TouchAccess::Unknown, class) => class.is_none(),
+        }
 }
 
 fn expected(rows: &[Row], filter: &RecordFilter) -> Vec<i64> {

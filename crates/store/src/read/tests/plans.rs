@@ -1,12 +1,13 @@
 //! A query that an index can answer does not scan the table.
 
+use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::params_from_iter;
 
 use super::rig::{Rig, Row};
-use crate::read::RecordFilter;
 use crate::read::contention::{Desk, TOUCHES, TOUCHES_BETWEEN};
 use crate::read::search::{Effort, Search};
+use crate::read::{RecordFilter, TouchAccess};
 use crate::record::RecordStatus;
 
 fn plan(rig: &Rig, sql: &str, search: &Search, more: usize) -> String {
@@ -50,6 +51,20 @@ fn filters() -> Vec<(&'static str, &'static str, RecordFilter)> {
             "target",
             RecordFilter { target_system: text("files"), target_resource: text("/a"), ..none() },
         ),
+        ("touches", "folder", RecordFilter { under: text("/"), ..none() }),
+        ("touches", "pattern", RecordFilter { target_resource: text("/*"), ..none() }),
+        (
+            "touches",
+            "folder of a system, and around it",
+            RecordFilter {
+                target_system: text("files"),
+                under: text("/a"),
+                containers: true,
+                access: Some(TouchAccess::Write),
+                start: time,
+                ..none()
+            },
+        ),
         (
             "activity_intent",
             "intent and words",
@@ -75,7 +90,7 @@ fn filters() -> Vec<(&'static str, &'static str, RecordFilter)> {
 #[test]
 fn filters_use_their_index() {
     let rows = [
-        Row { target: Some(("files", "/a")), ..Row::plain() },
+        Row { target: Some(("files", "/a")), class: Some(Class::Write), ..Row::plain() },
         Row { agent: ("claude-code#2", "main"), status: RecordStatus::Error, ..Row::plain() },
     ];
     let rig = Rig::new(&rows);
@@ -85,6 +100,8 @@ fn filters_use_their_index() {
         for plan in [plan(&rig, &search.page_sql(), &search, 3), plan(&rig, &count, &search, 0)] {
             assert!(plan.contains(index), "{name}: {plan}");
             assert!(!plan.contains("SCAN activity"), "{name}: {plan}");
+            assert!(name == "system" || !plan.contains("(system=?)"), "{name}: {plan}");
+            assert!(index != "touches" || !plan.contains("SCAN targets"), "{name}: {plan}");
         }
     }
 }
@@ -94,12 +111,16 @@ fn filters_use_their_index() {
 fn a_single_filter_is_counted_in_its_index() {
     let rig = Rig::new(&[Row { target: Some(("files", "/a")), ..Row::plain() }]);
     for (_, name, filter) in filters() {
-        if matches!(name, "intent and words" | "refused destructive calls") {
+        let is_single = !matches!(
+            name,
+            "intent and words" | "refused destructive calls" | "folder of a system, and around it"
+        );
+        if !is_single {
             continue;
         }
         let search = filter.search(&rig.db, Effort::USUAL).unwrap();
         let Some(search) = search else { continue };
-        if matches!(name, "system" | "resource" | "target") {
+        if matches!(name, "system" | "resource" | "target" | "folder" | "pattern") {
             assert_eq!(search.known_total, Some(1), "{name} is counted among the touches");
             continue;
         }

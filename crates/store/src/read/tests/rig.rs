@@ -123,7 +123,9 @@ pub(super) fn insert(db: &Connection, number: usize, row: &Row) {
     .unwrap();
     db.execute(
         "INSERT INTO touches (target, started_us, who, number)
-         SELECT target, started_us, agent * 4 + (effective_class IS NOT 'read'), number
+         SELECT target, started_us,
+           agent * 4 + iif(effective_class IS NULL, 2, effective_class <> 'read'),
+           number
          FROM activity WHERE number = ?1 AND target IS NOT NULL",
         [number],
     )
