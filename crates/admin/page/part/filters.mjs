@@ -1,5 +1,5 @@
 // Filters of a list, kept in the address.
-import { useEffect, useRef } from '../vendor/hooks.mjs';
+import { useEffect, useRef, useState } from '../vendor/hooks.mjs';
 import { change, place } from '../place.mjs';
 import { html, words } from './shown.mjs';
 import { isTyping, useNarrow } from './list.mjs';
@@ -24,10 +24,12 @@ export function Fold({ names, children }) {
   return html`<details class="more-filters" open=${set > 0}><summary>Filters${set > 0 && ` (${set})`}</summary><div class="filters">${children}</div></details>`;
 }
 
-// Filters that few need, behind one word on every screen.
+// Filters that few need, behind one word on every screen unless one is set.
 export function More({ names, children }) {
   const set = names.filter((name) => place.value.values[name]).length;
-  return html`<details class="more-filters"><summary>More filters${set > 0 && ` (${set})`}</summary><div class="filters">${children}</div></details>`;
+  const [isOpen, setOpen] = useState(set > 0);
+  useEffect(() => { if (set) setOpen(true); }, [set]);
+  return html`<details class="more-filters" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}><summary>More filters${set > 0 && ` (${set})`}</summary><div class="filters">${children}</div></details>`;
 }
 
 // A filter that is on or off.

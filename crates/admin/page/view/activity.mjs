@@ -24,8 +24,8 @@ const PERIOD_MS = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 60
 const GROUPS = [['', 'list'], ['session', 'by session'], ['run', 'by run']];
 const CHOICES = ['status', 'agent', 'server', 'since', 'effective_class', 'intent_type', 'type'];
 const MORE = ['target_resource', 'under', 'access', 'session_id', 'tool', 'containers'];
-const FURTHER = [...MORE, 'request_id', 'target_system', 'start_time', 'end_time'];
-const FILTERS = ['type', 'status', 'intent_type', 'effective_class', 'q', 'agent', 'server', ...FURTHER];
+const FURTHER = ['request_id', 'target_system', 'start_time', 'end_time'];
+const FILTERS = ['type', 'status', 'intent_type', 'effective_class', 'q', 'agent', 'server', ...MORE, ...FURTHER];
 
 export function Activity() {
   useTitle('Activity');

@@ -86,6 +86,7 @@ await scenario(async ({ page, context, faults }) => {
   await page.getByLabel('Access').selectOption('');
   await page.getByLabel('Under').fill('');
   await rows(8);
+  await page.keyboard.press('Escape'); // out of the field
 
   // By keyboard alone: to the search, to a row, into it and out of it.
   await page.keyboard.press('/');
