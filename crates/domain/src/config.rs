@@ -60,7 +60,9 @@ pub use secrets::{SecretsConfig, SecretsKey};
 pub use section::{
     IntentDeclaration, OtlpProtocol, SearchConfig, Telemetry, TlsFiles, WorkspaceConfig,
 };
-pub use server::{AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start};
+pub use server::{
+    ArgumentCheck, AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start,
+};
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};
 pub use tool_rules::ToolRules;
 pub use top::{Config, ParsedConfig};

@@ -52,7 +52,10 @@ pub enum IntentClaim<'a> {
 pub struct Facts<'a> {
     pub caller: &'a Caller,
     pub found: Lookup<'a>,
+    /// The reaction to annotations that contradict the declared intent.
     pub strictness: Strictness,
+    /// The reaction to arguments that do not match the tool's input schema.
+    pub arguments: Strictness,
 }
 
 pub enum Lookup<'a> {
@@ -76,9 +79,10 @@ pub enum Lookup<'a> {
     },
 }
 
-/// The reaction to annotations that contradict the declared intent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reaction to a call that contradicts what its tool says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
+    #[default]
     Refuse,
     Warn,
 }
@@ -125,7 +129,7 @@ pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
 
 fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
     let Clearance { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
-    check_arguments(call, arguments, &mut warnings)?;
+    check_arguments(call, facts.arguments, arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
     permission::check_caller(facts.caller, call.tool, declared, hints)?;
     let effective = permission::effective(declared, hints);
@@ -231,16 +235,24 @@ fn check_lock(call: &Call<'_>, lock: Lock) -> Result<(), Refusal> {
 
 fn check_arguments(
     call: &Call<'_>,
+    strictness: Strictness,
     arguments: &SchemaVerdict,
     warnings: &mut Vec<Notice>,
 ) -> Result<(), Refusal> {
-    match arguments {
-        SchemaVerdict::Fits => Ok(()),
-        SchemaVerdict::Unknown(text) => {
+    match (arguments, strictness) {
+        (SchemaVerdict::Fits, _) => Ok(()),
+        (SchemaVerdict::Unknown(text), _) => {
             warnings.push(Notice { text: text.clone(), audience: Audience::Record });
             Ok(())
         }
-        SchemaVerdict::Faulty(refusal) => Err(with_whole_example(call, refusal.clone())),
+        (SchemaVerdict::Faulty(refusal), Strictness::Warn) => {
+            let text = format!("sent, although {}", refusal.message);
+            warnings.push(Notice { text, audience: Audience::Caller });
+            Ok(())
+        }
+        (SchemaVerdict::Faulty(refusal), Strictness::Refuse) => {
+            Err(with_whole_example(call, refusal.clone()))
+        }
     }
 }
 
@@ -321,7 +333,8 @@ mod tests {
             None => IntentClaim::Nothing,
         };
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
-        let facts = Facts { caller, found, strictness: Strictness::Refuse };
+        let facts =
+            Facts { caller, found, strictness: Strictness::Refuse, arguments: Strictness::Refuse };
         decide(
             &Call {
                 tool: &tool,
@@ -397,7 +410,12 @@ mod tests {
             };
             let arguments = SchemaVerdict::Faulty(Refusal::invalid_arguments("bad"));
             let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
-            let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
+            let facts = Facts {
+                caller: &admin,
+                found,
+                strictness: Strictness::Refuse,
+                arguments: Strictness::Refuse,
+            };
             (word(decide(&call, &facts)), depends_on_arguments(&call, &facts))
         };
         let locked = Lock::Locked(LockStatus::PendingApproval);
@@ -431,11 +449,40 @@ mod tests {
             arguments: SchemaVerdict::Fits,
         };
         let admin = Caller::admin();
-        let facts = Facts { caller: &admin, found, strictness: Strictness::Warn };
+        let facts = Facts {
+            caller: &admin,
+            found,
+            strictness: Strictness::Warn,
+            arguments: Strictness::Refuse,
+        };
         let Verdict::Allow(allowed) = decide(&call, &facts) else { panic!("refused") };
         assert_eq!(allowed.effective, Class::Destructive);
         assert_eq!(allowed.warnings[0].audience, Audience::Caller);
         assert!(allowed.warnings[0].text.contains("is marked destructive by server"));
+    }
+
+    #[test]
+    fn arguments_that_do_not_match_are_sent_where_the_operator_says_so() {
+        let tool = ToolName::parse("s:t").unwrap();
+        let call = Call {
+            tool: &tool,
+            request: Requested::Tool,
+            surface: None,
+            addressee: Addressee::Person,
+            declared: IntentClaim::Nothing,
+        };
+        let admin = Caller::admin();
+        let decided = |arguments| {
+            let faulty = SchemaVerdict::Faulty(Refusal::invalid_arguments("n is missing"));
+            let found = Lookup::Tool { hints: READ_ONLY, lock: Lock::Callable, arguments: faulty };
+            let strictness = Strictness::Refuse;
+            decide(&call, &Facts { caller: &admin, found, strictness, arguments })
+        };
+        assert_eq!(word(decided(Strictness::Refuse)), "INVALID_ARGUMENTS");
+        let Verdict::Allow(allowed) = decided(Strictness::Warn) else { panic!("refused") };
+        let warning = &allowed.warnings[0];
+        assert!(warning.text.ends_with("n is missing"), "{}", warning.text);
+        assert_eq!(warning.audience, Audience::Caller);
     }
 
     #[test]
@@ -450,7 +497,12 @@ mod tests {
                 addressee: Addressee::Person,
                 declared: IntentClaim::Nothing,
             };
-            let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
+            let facts = Facts {
+                caller: &admin,
+                found,
+                strictness: Strictness::Refuse,
+                arguments: Strictness::Refuse,
+            };
             match decide(&call, &facts) {
                 Verdict::Refuse(refusal) => refusal,
                 Verdict::Allow(_) => panic!("allowed"),

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use access::secrets::SecretValues;
 use domain::config::{
-    self, AutoApprove, ConfigTemplate, LoginScope, OAuth, ServerOrigin, Sharing, Start,
+    self, ArgumentCheck, AutoApprove, ConfigTemplate, LoginScope, OAuth, ServerOrigin, Sharing,
+    Start,
 };
-use domain::policy::ServerRules;
+use domain::policy::{ServerRules, Strictness};
 use domain::tool::Source;
 use domain::trust::{self, ServerText};
 use mcp::Service;
@@ -88,6 +89,10 @@ impl ServerSpec {
                 quarantined: server.quarantined,
                 disabled: !server.enabled,
                 tools: server.tools.clone(),
+                arguments: match server.arguments {
+                    ArgumentCheck::Strict => Strictness::Refuse,
+                    ArgumentCheck::Warn => Strictness::Warn,
+                },
                 targets: server.targets.clone(),
                 ..ServerRules::default()
             },

@@ -3,7 +3,9 @@
 
 use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
-use domain::config::{AutoApprove, LoginScope, OAuthGrant, Sharing, Start, TokenAuth};
+use domain::config::{
+    ArgumentCheck, AutoApprove, LoginScope, OAuthGrant, Sharing, Start, TokenAuth,
+};
 use domain::intent::Sensitivity;
 use domain::policy::Lock;
 use domain::tool::Class;
@@ -307,6 +309,10 @@ pub(crate) fn auto_approve() -> ObjectBuilder {
 
 pub(crate) fn sharing() -> ObjectBuilder {
     one_of(Sharing::NAMES.iter().copied())
+}
+
+pub(crate) fn arguments() -> ObjectBuilder {
+    one_of(ArgumentCheck::NAMES.iter().copied())
 }
 
 pub(crate) fn login_scope() -> ObjectBuilder {

@@ -61,6 +61,9 @@ section! {
             "Whether callers share one connection.";
         Reconnect start: Start = Start::Eager, Choice,
             "Connect at start, or when a search, a list or a call first needs the server.";
+        Hot arguments: ArgumentCheck = ArgumentCheck::Strict, Choice,
+            "Whether arguments that do not match a tool's input schema are refused, or only warned of: for \
+             servers that accept more than they declare.";
         Hot call_timeout: Option<Duration> = None, Optional(TIMEOUT),
             "Replaces the top-level `call_timeout` for this server.";
         Reconnect max_concurrent: Option<NonZeroU32> = None, Optional(CONCURRENT),
@@ -164,6 +167,11 @@ choice! {
 choice! {
     /// The sharing of one connection between callers.
     Sharing { Auto = "auto", Shared = "shared", PerClient = "per_client" }
+}
+
+choice! {
+    /// The reaction to arguments that do not match the tool's input schema.
+    ArgumentCheck { Strict = "strict", Warn = "warn" }
 }
 
 choice! {

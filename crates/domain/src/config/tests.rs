@@ -529,6 +529,7 @@ const FULL: &str = r#"{
       "inherit_env": true, "cwd": "/tmp", "enabled": false, "quarantined": true,
       "untrusted": true, "enabled_tools": ["t"],
       "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
+      "arguments": "warn",
       "max_concurrent": 4,
       "pin": true,
       "targets": {"system": "a.example", "rules": [
@@ -573,6 +574,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "env": {"API_KEY": hidden, "B": "c"}, "inherit_env": true, "cwd": "/tmp", "enabled": false,
                 "quarantined": true, "untrusted": true, "enabled_tools": ["t"], "auto_approve": "new",
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
+                "arguments": "warn",
                 "max_concurrent": 4, "login": "shared",
                 "pin": true,
                 "targets": {"system": "a.example", "rules": [

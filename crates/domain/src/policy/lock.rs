@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::Strictness;
 use super::addressee::Addressee;
 use crate::code::Code;
 use crate::config::ToolRules;
@@ -147,6 +148,8 @@ pub struct ServerRules {
     pub tools: ToolRules,
     /// Tools that a person disabled.
     pub switched_off: BTreeSet<String>,
+    /// The reaction to arguments that do not match a tool's input schema.
+    pub arguments: Strictness,
     /// Names the resources that calls touch.
     pub targets: Option<Arc<TargetMapping>>,
 }
@@ -307,7 +310,7 @@ mod tests {
                     other => panic!("{other}"),
                 },
                 switched_off: if *switch == "off" { names(&["it"]) } else { names(&["other"]) },
-                targets: None,
+                ..ServerRules::default()
             };
             let approvals =
                 [ApprovalState::Approved, ApprovalState::Pending, ApprovalState::Unknown];

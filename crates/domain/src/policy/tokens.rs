@@ -37,7 +37,8 @@ fn word(
         None => IntentClaim::Nothing,
     };
     let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
-    let facts = Facts { caller, found, strictness: Strictness::Refuse };
+    let facts =
+        Facts { caller, found, strictness: Strictness::Refuse, arguments: Strictness::Refuse };
     match decide(
         &Call {
             tool: &tool,
@@ -111,7 +112,12 @@ fn a_forbidden_surface_reveals_nothing_about_its_tools() {
     let caller = token("rwd", UnannotatedRule::Allow, Surfaces::DISCOVERY);
     let surface = Some(TokenSurface::Passthrough);
     let refusal = |found| {
-        let facts = Facts { caller: &caller, found, strictness: Strictness::Refuse };
+        let facts = Facts {
+            caller: &caller,
+            found,
+            strictness: Strictness::Refuse,
+            arguments: Strictness::Refuse,
+        };
         let (addressee, declared) = (Addressee::Passthrough, IntentClaim::Nothing);
         match decide(
             &Call { tool: &tool, request: Requested::Tool, surface, addressee, declared },
@@ -168,7 +174,7 @@ proptest! {
             variant.map_or(IntentClaim::Nothing, |variant| IntentClaim::Variant(variant, &declaration));
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
-        let facts = Facts { caller: &caller, found, strictness };
+        let facts = Facts { caller: &caller, found, strictness, arguments: Strictness::Refuse };
         let call = Call {
             tool: &tool,
             request: Requested::Tool,

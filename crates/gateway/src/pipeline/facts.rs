@@ -143,7 +143,13 @@ impl Snapshot {
     }
 
     fn facts<'a>(&'a self, call: &'a Call) -> Facts<'a> {
-        Facts { caller: &call.caller, found: self.find(call), strictness: self.settings.strictness }
+        let server = self.catalog.server(&call.tool.server);
+        Facts {
+            caller: &call.caller,
+            found: self.find(call),
+            strictness: self.settings.strictness,
+            arguments: server.map(|server| server.rules.arguments).unwrap_or_default(),
+        }
     }
 
     fn find<'a>(&'a self, call: &'a Call) -> Lookup<'a> {
