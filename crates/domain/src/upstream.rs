@@ -16,6 +16,9 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// The longest delay: a server that recovers is noticed within about half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
+/// The longest delay that a server may ask for: one that names a day may be back before.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
     /// Disabled, or lazy and not needed yet.
@@ -36,6 +39,8 @@ pub enum UpstreamState {
 pub struct UpstreamFailure {
     pub reason: String,
     pub said: Option<String>,
+    /// The time that the server asks to be left alone.
+    pub retry_after: Option<Duration>,
 }
 
 impl UpstreamFailure {
@@ -44,6 +49,7 @@ impl UpstreamFailure {
         UpstreamFailure {
             reason: cut(reason, REASON_BYTES_MAX),
             said: said.map(|said| cut(said, SAID_BYTES_MAX)),
+            retry_after: None,
         }
     }
 
@@ -138,7 +144,8 @@ impl UpstreamMachine {
                 UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
                 UpstreamEvent::Failed { failure, jitter },
             ) => {
-                let wait = backoff(self.failures, jitter);
+                let asked = failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+                let wait = backoff(self.failures, jitter).max(asked);
                 self.failures = self.failures.saturating_add(1);
                 self.go(
                     UpstreamState::Waiting(failure),

@@ -300,7 +300,8 @@ impl Gateway {
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {
-        let within = self.settings().call_timeout(&upstream.spec().name);
+        let settings = self.settings();
+        let within = settings.call_timeout(&upstream.spec().name).max(settings.call_timeout_max);
         task::spawn_tracked(&self.shared.retiring, async move { upstream.retire(within).await });
     }
 

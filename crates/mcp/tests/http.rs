@@ -13,3 +13,5 @@ mod resumption;
 mod rig;
 #[path = "http/server.rs"]
 mod server;
+#[path = "http/stateless.rs"]
+mod stateless;

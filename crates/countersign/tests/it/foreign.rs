@@ -5,6 +5,7 @@ mod clients;
 mod conversation;
 mod cost;
 mod definitions;
+mod eras;
 mod handshake;
 mod progress;
 mod prompts;

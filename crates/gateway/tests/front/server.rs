@@ -78,7 +78,13 @@ impl Server {
         });
         let made = state.clone();
         let make: MakeServer = Arc::new(move || Arc::new(Connection::new(made.clone())));
-        Server { entry: json!({"command": "embedded"}), make, state }
+        // Only the handshake, so that each message that is heard is a message of its test.
+        Server { entry: json!({"command": "embedded", "protocol": "2025"}), make, state }
+    }
+
+    /// A server that is made elsewhere.
+    pub(crate) fn made(entry: Value, make: MakeServer) -> Server {
+        Server { entry, make, ..Server::written(Value::Null) }
     }
 
     /// Returns the server with another setting in its entry.
