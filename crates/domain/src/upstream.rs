@@ -231,6 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_asks_for_it_is_left_alone_up_to_a_bound() {
+        for (asked, expected) in [
+            (Some(Duration::ZERO), BACKOFF_FIRST),
+            (Some(Duration::from_secs(20)), Duration::from_secs(20)),
+            (Some(Duration::MAX), RETRY_AFTER_MAX),
+            (None, BACKOFF_FIRST),
+        ] {
+            let mut machine = UpstreamMachine::default();
+            machine.on(UpstreamEvent::Start);
+            let failure = UpstreamFailure { retry_after: asked, ..gone() };
+            let effects = machine.on(UpstreamEvent::Failed { failure, jitter: 1.0 });
+            assert_eq!(retry(&effects), Some(expected), "{asked:?}");
+        }
+    }
+
+    #[test]
     fn a_lost_connection_is_closed_and_tried_again() {
         let mut machine = UpstreamMachine::default();
         assert_eq!(machine.on(UpstreamEvent::Start), [Effect::Publish, Effect::Connect]);

@@ -72,7 +72,7 @@ pub enum ListError {
 
 /// A whole list.
 #[derive(Debug)]
-pub struct Listed {
+pub struct WholeList {
     /// Each item as the JSON object the server sent.
     pub items: Vec<Raw>,
     /// The time for which the server calls the list up to date; that of the page with the shortest.
@@ -80,12 +80,12 @@ pub struct Listed {
 }
 
 /// Returns all items of a list. `timeout` applies to each page.
-pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<Listed, ListError> {
+pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<WholeList, ListError> {
     let listing = tokio::time::timeout(limits::LIST_TIME_MAX, list_pages(peer, list, timeout));
     listing.await.unwrap_or(Err(ListError::TooSlow(list)))
 }
 
-async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Listed, ListError> {
+async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<WholeList, ListError> {
     let mut fresh_for = Duration::MAX;
     let mut items: Vec<Raw> = Vec::new();
     let mut bytes = 0;
@@ -107,7 +107,7 @@ async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Listed
         let ttl_ms = page.ttl_ms.and_then(|ttl| ttl.as_u64()).unwrap_or(0);
         fresh_for = fresh_for.min(Duration::from_millis(ttl_ms));
         let Some(cursor) = page.next_cursor else {
-            return Ok(Listed { items, fresh_for });
+            return Ok(WholeList { items, fresh_for });
         };
         if cursor.len() > limits::CURSOR_BYTES_MAX {
             return Err(ListError::LongCursor(list, cursor.len()));

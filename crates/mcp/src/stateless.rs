@@ -28,7 +28,7 @@ pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The outcome of a probe.
 #[derive(Debug)]
-pub enum Probed {
+pub enum ProbeOutcome {
     /// The server speaks this revision, and the peer does from now on.
     Stateless(Welcome),
     /// The server knows nothing of it, or prefers a handshake.
@@ -55,7 +55,7 @@ pub async fn probe(
     peer: &Peer,
     client: ClientMeta,
     timeout: Duration,
-) -> Result<Probed, ProbeError> {
+) -> Result<ProbeOutcome, ProbeError> {
     let ask = Ask::new(DISCOVER, client.within(None, None, None), timeout);
     let again = ask.again(ask.params.clone());
     let answer = match peer.request(ask).await {
@@ -73,11 +73,11 @@ pub async fn probe(
             | RequestError::Lost(_)
             | RequestError::TooLarge
             | RequestError::Cancelled),
-        ) => Ok(Probed::Inconclusive(error)),
+        ) => Ok(ProbeOutcome::Inconclusive(error)),
     }
 }
 
-fn judge_answer(peer: &Peer, client: ClientMeta, result: &Raw) -> Result<Probed, ProbeError> {
+fn judge_answer(peer: &Peer, client: ClientMeta, result: &Raw) -> Result<ProbeOutcome, ProbeError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Discovery {
@@ -90,14 +90,14 @@ fn judge_answer(peer: &Peer, client: ClientMeta, result: &Raw) -> Result<Probed,
     }
     // A server that answers any method with something knows no such request.
     let Ok(found) = serde_json::from_str::<Discovery>(result.get()) else {
-        return Ok(Probed::Handshake);
+        return Ok(ProbeOutcome::Handshake);
     };
     if !found.supported_versions.iter().any(|it| it == Version::V2026_07_28.as_str()) {
         return of_versions(found.supported_versions);
     }
     let welcome = welcome(result, found.instructions).map_err(ProbeError::Answer)?;
     peer.agree_on_stateless(client);
-    Ok(Probed::Stateless(welcome))
+    Ok(ProbeOutcome::Stateless(welcome))
 }
 
 /// Returns the answer in the form of one to `initialize`.
@@ -123,7 +123,7 @@ fn offers_ours(error: &ErrorObject) -> bool {
         && supported(error).iter().any(|it| it == Version::V2026_07_28.as_str())
 }
 
-fn judge_refusal(error: ErrorObject) -> Result<Probed, ProbeError> {
+fn judge_refusal(error: ErrorObject) -> Result<ProbeOutcome, ProbeError> {
     match error.code {
         UNSUPPORTED_VERSION => of_versions(supported(&error)),
         HEADER_MISMATCH | MISSING_CAPABILITY => {
@@ -131,17 +131,17 @@ fn judge_refusal(error: ErrorObject) -> Result<Probed, ProbeError> {
         }
         _ => Ok(match error.status().map(|refusal| refusal.status) {
             Some(401 | 403 | 408 | 429 | 500..) => {
-                Probed::Inconclusive(RequestError::Refused(error))
+                ProbeOutcome::Inconclusive(RequestError::Refused(error))
             }
-            Some(_) | None => Probed::Handshake,
+            Some(_) | None => ProbeOutcome::Handshake,
         }),
     }
 }
 
 /// Judges a server by revisions that are not ours.
-fn of_versions(versions: Vec<String>) -> Result<Probed, ProbeError> {
+fn of_versions(versions: Vec<String>) -> Result<ProbeOutcome, ProbeError> {
     match versions.iter().any(|name| Version::parse(name).is_some()) {
-        true => Ok(Probed::Handshake),
+        true => Ok(ProbeOutcome::Handshake),
         false => Err(ProbeError::Versions(versions)),
     }
 }
@@ -174,13 +174,13 @@ pub enum ResultKind {
 #[derive(Debug, Default)]
 pub struct InputRequired {
     /// Each question by its name, in their order.
-    pub questions: Vec<(String, Question)>,
+    pub questions: Vec<(String, InputRequest)>,
     /// Words of the server to itself, as JSON.
     state: Option<Raw>,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Question {
+pub struct InputRequest {
     pub method: String,
     #[serde(default)]
     pub params: Option<Raw>,
@@ -214,9 +214,9 @@ impl InputRequired {
             serde_json::from_str(members.get("inputRequests").unwrap_or("{}"))
                 .map_err(explained)?;
         let question = |(name, json): (&str, &str)| {
-            Ok((name.to_owned(), serde_json::from_str::<Question>(json).map_err(explained)?))
+            Ok((name.to_owned(), serde_json::from_str::<InputRequest>(json).map_err(explained)?))
         };
-        let questions: Vec<(String, Question)> =
+        let questions: Vec<(String, InputRequest)> =
             asked.iter().map(question).collect::<Result<_, String>>()?;
         let state = members.get("requestState").map(serde_json::from_str).transpose();
         let state: Option<Raw> = state.map_err(explained)?;
@@ -257,9 +257,9 @@ mod tests {
     #[test]
     fn a_refusal_of_the_probe_tells_the_era() {
         let judged = |error: ErrorObject| match judge_refusal(error) {
-            Ok(Probed::Handshake) => "handshake".to_owned(),
-            Ok(Probed::Inconclusive(_)) => "inconclusive".to_owned(),
-            Ok(Probed::Stateless(_)) => panic!("a refusal is no welcome"),
+            Ok(ProbeOutcome::Handshake) => "handshake".to_owned(),
+            Ok(ProbeOutcome::Inconclusive(_)) => "inconclusive".to_owned(),
+            Ok(ProbeOutcome::Stateless(_)) => panic!("a refusal is no welcome"),
             Err(error) => error.to_string(),
         };
         let refused = |code| ErrorObject::new(code, "no");

@@ -13,7 +13,7 @@ use domain::tool::DefinitionExcess;
 use domain::trust::ItemKind;
 use domain::upstream::UpstreamFailure;
 use mcp::child::{self, Process, StderrTail};
-use mcp::client::{self, List, ListError, Listed};
+use mcp::client::{self, List, ListError, WholeList};
 use mcp::handshake::Welcome;
 use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::http::credentials::Credentials;
@@ -273,9 +273,9 @@ impl Lister {
         Ok(self.listed(list, timeout).await?.items)
     }
 
-    async fn listed(&self, list: List, timeout: Duration) -> Result<Listed, UpstreamFailure> {
+    async fn listed(&self, list: List, timeout: Duration) -> Result<WholeList, UpstreamFailure> {
         if self.welcome.capability(list.capability()).is_none() {
-            return Ok(Listed { items: Vec::new(), fresh_for: Duration::ZERO });
+            return Ok(WholeList { items: Vec::new(), fresh_for: Duration::ZERO });
         }
         client::list(&self.to.peer, list, timeout).await.map_err(|error| list_failure(&error))
     }

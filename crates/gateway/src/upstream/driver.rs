@@ -469,7 +469,10 @@ impl Driver {
         let server = &self.spec.name;
         match state {
             UpstreamState::Ready => {
-                tracing::info!(%server, tools = self.review.listing.tools().len(), "connected")
+                let welcome = self.wiring.welcome.load();
+                let protocol = welcome.as_ref().map(|welcome| welcome.version.as_str());
+                let tools = self.review.listing.tools().len();
+                tracing::info!(%server, tools, protocol, "connected");
             }
             UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure) => {
                 tracing::warn!(%server, reason = %failure, "unavailable");

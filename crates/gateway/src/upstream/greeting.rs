@@ -11,7 +11,7 @@ use mcp::ErrorObject;
 use mcp::handshake::{self, HandshakeError, Welcome};
 use mcp::meta::ClientMeta;
 use mcp::peer::{Peer, RequestError};
-use mcp::stateless::{self, DISCOVER, ProbeError, Probed};
+use mcp::stateless::{self, DISCOVER, ProbeError, ProbeOutcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -82,13 +82,15 @@ impl Greeting<'_> {
                 Ok(welcome?)
             }
             ProtocolEra::Stateless => match self.probe().await {
-                Ok(Probed::Stateless(welcome)) => Ok(welcome),
-                Ok(Probed::Handshake) => {
+                Ok(ProbeOutcome::Stateless(welcome)) => Ok(welcome),
+                Ok(ProbeOutcome::Handshake) => {
                     let words = "the server does not offer protocol 2026-07-28, which the config \
                                  requires with 'protocol'";
                     Err(UpstreamFailure::from(words.to_owned()).into())
                 }
-                Ok(Probed::Inconclusive(error)) => Err(request_failure(DISCOVER, &error).into()),
+                Ok(ProbeOutcome::Inconclusive(error)) => {
+                    Err(request_failure(DISCOVER, &error).into())
+                }
                 Err(error) => Err(probe_failure(&error).into()),
             },
             ProtocolEra::Auto => self.find_out().await,
@@ -105,21 +107,21 @@ impl Greeting<'_> {
                 Err(failure) => failure,
             };
             return match probing.now_or_never() {
-                Some(Ok(Probed::Stateless(welcome))) => Ok(welcome),
+                Some(Ok(ProbeOutcome::Stateless(welcome))) => Ok(welcome),
                 _ => Err(failure.into()),
             };
         };
         match probed {
-            Ok(Probed::Stateless(welcome)) => Ok(welcome),
-            Ok(Probed::Handshake) => {
+            Ok(ProbeOutcome::Stateless(welcome)) => Ok(welcome),
+            Ok(ProbeOutcome::Handshake) => {
                 let welcome = self.initialize().await?;
                 self.memory.keep(HANDSHAKE);
                 Ok(welcome)
             }
-            Ok(Probed::Inconclusive(error)) if retry_after(&error).is_some() => {
+            Ok(ProbeOutcome::Inconclusive(error)) if retry_after(&error).is_some() => {
                 Err(request_failure(DISCOVER, &error).into())
             }
-            Ok(Probed::Inconclusive(_)) => Ok(self.initialize().await?),
+            Ok(ProbeOutcome::Inconclusive(_)) => Ok(self.initialize().await?),
             Err(error) => {
                 let at_probe = matches!(error, ProbeError::Request(RequestError::Closed(_)));
                 Err(GreetingFault { failure: probe_failure(&error), at_probe })
@@ -127,7 +129,7 @@ impl Greeting<'_> {
         }
     }
 
-    async fn probe(&self) -> Result<Probed, ProbeError> {
+    async fn probe(&self) -> Result<ProbeOutcome, ProbeError> {
         let client = ClientMeta::new(&info(), self.capabilities);
         stateless::probe(self.peer, client, self.timeout).await
     }

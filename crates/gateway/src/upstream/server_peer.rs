@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::http::{HeaderName, HeaderValue};
-use mcp::client::Listed;
+use mcp::client::WholeList;
 use mcp::handshake::Welcome;
 use mcp::http::ParameterHeaders;
 use mcp::message::Raw;
@@ -45,7 +45,11 @@ impl ServerPeer {
     }
 
     /// Returns the tools that can be called as they demand, and logs the others.
-    pub(super) fn callable(&self, server: &str, Listed { items, fresh_for }: Listed) -> Vec<Raw> {
+    pub(super) fn callable(
+        &self,
+        server: &str,
+        WholeList { items, fresh_for }: WholeList,
+    ) -> Vec<Raw> {
         let Some(stateless) = &self.stateless else { return items };
         *stateless.fresh_for.lock().unwrap_or_else(PoisonError::into_inner) = fresh_for;
         let Some(headers) = &stateless.headers else { return items };

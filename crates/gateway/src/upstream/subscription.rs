@@ -31,12 +31,12 @@ const LISTS: [(&str, &str); 3] = [
 pub(super) struct Subscriptions {
     /// The resources whose updates clients want.
     wanted: watch::Sender<BTreeSet<String>>,
-    answered: watch::Receiver<Option<Answered>>,
+    answered: watch::Receiver<Option<AgreedStream>>,
     _keeping: AbortOnDropHandle<()>,
 }
 
 /// What a server was asked for, and what it agreed to.
-struct Answered {
+struct AgreedStream {
     asked: BTreeSet<String>,
     agreed: BTreeSet<String>,
 }
@@ -66,7 +66,7 @@ impl Subscriptions {
     pub(super) async fn agrees(&self, uri: &str, within: Duration) -> bool {
         let mut answered = self.answered.clone();
         let is_answered =
-            |it: &Option<Answered>| it.as_ref().is_some_and(|it| it.asked.contains(uri));
+            |it: &Option<AgreedStream>| it.as_ref().is_some_and(|it| it.asked.contains(uri));
         let answer = tokio::time::timeout(within, answered.wait_for(is_answered)).await;
         let answer = answer.ok().and_then(Result::ok);
         answer.is_some_and(|it| it.as_ref().is_some_and(|it| it.agreed.contains(uri)))
@@ -85,7 +85,7 @@ struct Keeper {
     peer: Peer,
     lists: Vec<&'static str>,
     asked: watch::Receiver<BTreeSet<String>>,
-    answer: watch::Sender<Option<Answered>>,
+    answer: watch::Sender<Option<AgreedStream>>,
 }
 
 impl Keeper {
@@ -107,7 +107,7 @@ impl Keeper {
             let agreed = stream.acknowledged(&asked).await;
             let is_open = agreed.is_some();
             let agreed = agreed.unwrap_or_default();
-            self.answer.send_replace(Some(Answered { asked, agreed }));
+            self.answer.send_replace(Some(AgreedStream { asked, agreed }));
             if is_open {
                 pause = limits::LISTEN_RETRY;
             }

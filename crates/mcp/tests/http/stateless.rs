@@ -11,7 +11,7 @@ use mcp::http::client::{Endpoint, connect};
 use mcp::message::to_raw;
 use mcp::meta::ClientMeta;
 use mcp::peer::{Ask, RequestError};
-use mcp::stateless::{LISTEN, Probed, probe};
+use mcp::stateless::{LISTEN, ProbeOutcome, probe};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -61,7 +61,7 @@ impl Mirror {
         let router = axum::Router::new().route("/", post(answer));
         let url = format!("http://{}", serve(router).await);
         let peer = connect(Endpoint::new(url), Listener::new().0).unwrap();
-        let Ok(Probed::Stateless(_)) = soon(probe(&peer, client(), PATIENCE)).await else {
+        let Ok(ProbeOutcome::Stateless(_)) = soon(probe(&peer, client(), PATIENCE)).await else {
             panic!("it is stateless");
         };
         peer
@@ -141,7 +141,7 @@ async fn a_stream_of_announcements_begins_with_what_was_agreed() {
     let (listener, mut unclaimed) = Listener::new();
     let url = format!("http://{}", serve(router).await);
     let peer = connect(Endpoint::new(url), listener).unwrap();
-    assert!(matches!(soon(probe(&peer, client(), PATIENCE)).await, Ok(Probed::Stateless(_))));
+    assert!(matches!(soon(probe(&peer, client(), PATIENCE)).await, Ok(ProbeOutcome::Stateless(_))));
     let (note, mut taken) = mpsc::unbounded_channel();
     let listen = Ask {
         notices: Some(Arc::new(move |notification| {
@@ -164,9 +164,9 @@ async fn probed(status: u16, body: &'static str) -> String {
     let url = format!("http://{}", serve(router).await);
     let peer = connect(Endpoint::new(url), Listener::new().0).unwrap();
     match soon(probe(&peer, client(), PATIENCE)).await {
-        Ok(Probed::Stateless(_)) => "stateless".to_owned(),
-        Ok(Probed::Handshake) => "handshake".to_owned(),
-        Ok(Probed::Inconclusive(_)) => "inconclusive".to_owned(),
+        Ok(ProbeOutcome::Stateless(_)) => "stateless".to_owned(),
+        Ok(ProbeOutcome::Handshake) => "handshake".to_owned(),
+        Ok(ProbeOutcome::Inconclusive(_)) => "inconclusive".to_owned(),
         Err(error) => error.to_string(),
     }
 }
@@ -223,7 +223,7 @@ async fn a_server_that_names_the_revision_it_refused_is_probed_once_more() {
     let router = axum::Router::new().route("/", post(answer));
     let url = format!("http://{}", serve(router).await);
     let peer = connect(Endpoint::new(url), Listener::new().0).unwrap();
-    assert!(matches!(soon(probe(&peer, client(), PATIENCE)).await, Ok(Probed::Stateless(_))));
+    assert!(matches!(soon(probe(&peer, client(), PATIENCE)).await, Ok(ProbeOutcome::Stateless(_))));
     assert_eq!(*refused.lock().unwrap(), 2);
 }
 

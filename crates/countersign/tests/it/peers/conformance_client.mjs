@@ -160,7 +160,8 @@ async function signIn() {
         }
     }
     const code = await ended;
-    if (code !== 0) {
+    // A call that failed: the server wants another sign-in.
+    if (code !== 0 && code !== 3) {
         throw new Error(`upstream login: exit code ${code}`);
     }
 }
