@@ -77,7 +77,7 @@ pub(super) struct Opening<'a> {
     pub(super) capabilities: Raw,
     pub(super) stderr: &'a StderrTail,
     pub(super) timeout: Duration,
-    /// What earlier connections found out about the server's era.
+    /// The server's era, as earlier connections found out.
     pub(super) eras: &'a EraMemory,
 }
 

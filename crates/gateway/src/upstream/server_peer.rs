@@ -25,7 +25,7 @@ pub(crate) struct ServerPeer {
     pub(super) stateless: Option<Arc<StatelessServer>>,
 }
 
-/// What a stateless server is told with each request, and what it announces.
+/// The parts of each request that a stateless server needs, and its announcements.
 pub(super) struct StatelessServer {
     pub(super) subscriptions: Subscriptions,
     /// The arguments that are repeated in headers, by tool; only for HTTP.

@@ -1,10 +1,11 @@
-//! What a stateless server announces: changes of its lists, and of the resources that clients are
-//! subscribed to. It does so on a stream that is opened for them, and again for others.
+//! The announcements of a stateless server: changes of its lists, and of the resources that clients
+//! are subscribed to. They come on a stream that is opened for them, and opened again for others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp::error::HttpRefusal;
 use mcp::handshake::Welcome;
 use mcp::message::{Notification, to_raw};
 use mcp::object::ObjectMembers;
@@ -14,6 +15,7 @@ use mcp::task;
 use serde::Deserialize;
 use serde_json::{Map, json};
 use tokio::sync::watch;
+use tokio::sync::watch::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -35,7 +37,7 @@ pub(super) struct Subscriptions {
     _keeping: AbortOnDropHandle<()>,
 }
 
-/// What a server was asked for, and what it agreed to.
+/// The resources that a server was asked about, and those that it agreed to.
 struct AgreedStream {
     asked: BTreeSet<String>,
     agreed: BTreeSet<String>,
@@ -125,13 +127,27 @@ impl Keeper {
                 changed = self.asked.changed() => if changed.is_err() { return },
                 ended = stream.ended() => {
                     was_lost = true;
-                    if ended == StreamEnd::Refused && self.asked.changed().await.is_err() {
+                    if self.rest(ended, pause).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(limits::LISTEN_RETRY_MAX);
                 }
             }
+        }
+    }
+
+    /// Waits until a stream is worth another attempt. One that was refused is only if clients want
+    /// something else.
+    async fn rest(&mut self, ended: StreamEnd, pause: Duration) -> Result<(), RecvError> {
+        let again = async {
+            match ended {
+                StreamEnd::Refused => std::future::pending().await,
+                StreamEnd::Over => tokio::time::sleep(pause).await,
+            }
+        };
+        tokio::select! {
+            () = again => Ok(()),
+            changed = self.asked.changed() => changed,
         }
     }
 
@@ -180,8 +196,12 @@ impl Stream {
             if let Err(error) = &over {
                 tracing::debug!(%error, "a stream of announcements ended");
             }
-            let is_refused = matches!(over, Err(RequestError::Refused(_)));
-            end.send_replace(Some(if is_refused { StreamEnd::Refused } else { StreamEnd::Over }));
+            end.send_replace(Some(match over {
+                Err(RequestError::Refused(error)) if error.status().is_none_or(is_final) => {
+                    StreamEnd::Refused
+                }
+                Ok(_) | Err(_) => StreamEnd::Over,
+            }));
         });
         Stream { agreed, ended, _closing: cancel.drop_guard() }
     }
@@ -205,6 +225,11 @@ impl Stream {
         let ended = ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|ended| *ended).unwrap_or(StreamEnd::Over)
     }
+}
+
+/// Reports whether a server that answers with this status will do so again.
+fn is_final(refusal: HttpRefusal) -> bool {
+    !matches!(refusal.status, 408 | 429 | 500..)
 }
 
 /// Takes the first notification of a stream; returns the others.
