@@ -336,7 +336,7 @@ async fn a_damaged_log_is_restored_from_its_copy_or_allows_nothing() {
         assert!(faults[0].contains("the signed log of decisions is damaged"), "{faults:?}");
         let store = lost.open();
         let state = store.state();
-        assert_eq!(store.ledger().notices, faults, "{statement}");
+        assert!(store.ledger().notices.ends_with(&faults), "{:?}", store.ledger().notices);
         assert!(valid_tokens(state).is_empty() && state.trusted_files().unwrap().is_empty());
         assert!(state.items("files").unwrap()[0].approved.is_none());
         assert!(state.switched_off("files").unwrap().contains("delete"), "restrictions stay");
