@@ -1,6 +1,7 @@
 //! `countersign receipt list|show|verify|export`.
 
 mod overview;
+mod proof;
 mod verify;
 
 use std::path::{Path, PathBuf};

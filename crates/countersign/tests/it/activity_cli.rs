@@ -241,7 +241,15 @@ async fn smoke_each_question_of_an_audit_is_one_command() {
     let id = lines[1].rsplit_once("  ").unwrap().1;
     let proved = good(dir, &["receipt", "verify", "--receipt", id]).await;
     assert!(proved.contains("verdict  intact: signature, link and order are valid\n"), "{proved}");
-    assert!(proved.contains(&format!("{id}\n")) && proved.contains("tool     wipe\n"), "{proved}");
+    for part in [&format!("{id}\n"), "tool     s:wipe\n", "target   filesystem /srv/app/notes.md\n"]
+    {
+        assert!(proved.contains(part), "{part}: {proved}");
+    }
+    let verdict = json_of(dir, &["receipt", "verify", "--receipt", id]).await;
+    let only = verdict["chains"][0]["receipts"].as_array().unwrap();
+    assert!(only.len() == 1 && only[0]["signature_valid"] == true, "{verdict}");
+    let none = run(dir, ["receipt", "verify", "--receipt", "nothing"]).await;
+    assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
     let receipt = json_of(dir, &["receipt", "show", id]).await;
     assert!(receipt["id"].as_str().unwrap().ends_with(id), "{receipt}");
     assert!(good(dir, &["receipt", "show", id, "-o", "yaml"]).await.contains("\nproof:\n"));

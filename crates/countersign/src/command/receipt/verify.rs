@@ -21,6 +21,7 @@ use store::read::{
 
 use super::KEYS_ENDING;
 use super::overview::{Chains, Overview, OverviewFacts};
+use super::proof::ReceiptProof;
 use crate::cli::Verify;
 use crate::command::export::with_ending;
 use crate::command::{keys, ledger};
@@ -28,8 +29,7 @@ use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::progress::Progress;
-use crate::output::status::spoken;
-use crate::output::{self, fields, note, or_dash, table};
+use crate::output::{self, note, table};
 use crate::site::Site;
 
 /// The maximum size of one line of an export: ten times the size limit of a receipt.
@@ -52,21 +52,15 @@ pub(super) async fn run(site: &Site, args: Verify) -> Result<(), Failure> {
         (None, None) => of_home(site, args).await?,
     };
     let broken = broken(&outcome.reports);
-    for report in &mut outcome.reports {
-        if let (Some(checks), Some(receipt)) = (&mut report.receipts, &receipt) {
-            checks.retain(|check| check.receipt_id == receipt.id);
-        }
-    }
+    let proof = receipt.as_ref().map(|receipt| ReceiptProof::new(receipt, &mut outcome));
     let report =
         VerifyReport { ledger: LedgerReport::new(outcome), overview: overview.facts(&known) };
     output::print(format, &report, |report| {
         let all = summary(&report.ledger, &overview, &known, is_verbose);
-        match &receipt {
-            Some(receipt) => format!("{}\n\n{all}", verdict(receipt, &report.ledger)),
-            None => all,
-        }
+        proof.iter().map(|proof| format!("{}\n\n", proof.shown())).chain([all]).collect()
     })?;
-    match broken {
+    let unproved = proof.and_then(|proof| proof.fault);
+    match broken.or(unproved) {
         None => Ok(()),
         Some(words) => Err(Failure::broken(words)),
     }
@@ -332,35 +326,6 @@ fn finish(
     let outcome = ended(audit, expected);
     outcome.notes.iter().for_each(|words| note(words));
     Ok(outcome)
-}
-
-/// Says what a receipt states, its place, and whether it is as it was signed.
-fn verdict(receipt: &StoredReceipt, report: &LedgerReport) -> String {
-    let chain = report.chains.iter().find(|chain| chain.chain_id == receipt.chain_id);
-    let check = chain.and_then(|chain| chain.receipts.as_ref()?.first());
-    let faults: Option<Vec<&str>> = check.map(|check| {
-        let parts = [
-            (check.signature_valid, "signature"),
-            (check.hash_link_valid, "link"),
-            (check.sequence_valid, "order"),
-        ];
-        parts.into_iter().filter(|(is_valid, _)| !is_valid).map(|(_, name)| name).collect()
-    });
-    let verdict = match faults.as_deref() {
-        Some([]) => "intact: signature, link and order are valid".to_owned(),
-        Some(faults) => format!("BROKEN: {} not valid", faults.join(", ")),
-        None => "BROKEN: the receipt cannot be read".to_owned(),
-    };
-    let length = chain.map_or(0, |chain| chain.length);
-    fields(&[
-        ("receipt", receipt.id.clone()),
-        ("time", receipt.timestamp.clone()),
-        ("action", receipt.action_type.clone()),
-        ("tool", or_dash(Some(&receipt.tool_name))),
-        ("outcome", spoken(&receipt.status).to_owned()),
-        ("place", format!("number {} of {length} in chain {}", receipt.sequence, receipt.chain_id)),
-        ("verdict", verdict),
-    ])
 }
 
 /// Returns one line about all chains, and a table of those that are broken, or of all.
