@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::upstream::UpstreamState;
+use mcp::Raw;
 use mcp::peer::{Ask, ProgressSink};
 use serde_json::{Value, json};
 use testkit::client::{Client, code, refusal, text};
@@ -167,7 +168,8 @@ async fn a_call_goes_on_while_its_server_reports_progress() {
         let config = json!({"call_timeout_max": call_timeout_max});
         let gate = Gate::start(&[("s", &server)], config).await;
         let client = gate.client("/mcp/s/s").await;
-        let progress: Option<ProgressSink> = with_progress.then(|| Arc::new(drop) as ProgressSink);
+        let progress: Option<ProgressSink> =
+            with_progress.then(|| Arc::new(|_: Raw| {}) as ProgressSink);
         let ask = Ask { progress, ..ask_on("/mcp/s/s", "steps") };
         let result = client.peer.request(ask).await.unwrap();
         let result: Value = serde_json::from_str(result.get()).unwrap();
