@@ -108,7 +108,7 @@ async fn a_call_whose_questions_nobody_answers_fails_with_the_reason() {
     }
     let records = gate.records().await;
     let count = |status| records.iter().filter(|it| it.status.as_str() == status).count();
-    assert_eq!((count("error"), count("unknown"), count("success")), (3, 1, 8), "8 questions");
+    assert_eq!((count("error"), count("unknown"), records.len()), (3, 1, 4));
 }
 
 #[tokio::test]
