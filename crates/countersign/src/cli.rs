@@ -209,7 +209,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Receipt,
     },
-    /// Print the head of the ledger, check it or repair it
+    /// Print the head of the ledger, check it, repair it or accept a loss
     Ledger {
         #[command(subcommand)]
         verb: Ledger,

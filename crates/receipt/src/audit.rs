@@ -5,6 +5,7 @@
 
 mod claim;
 mod history;
+pub mod loss;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use self::claim::{ChainClaim, Witness};
 use self::history::{History, Moment};
+use self::loss::Loss;
 use self::progress::ChainProgress;
 use super::chain::{ChainExpectation, ChainStatus, ReceiptCheck};
 use super::checkpoint::{Checkpoint, Head};
@@ -88,6 +90,8 @@ pub struct Audit {
     history: History,
     /// The chains that were deleted on purpose, each with its last receipt.
     expired: HashMap<String, Head>,
+    /// The losses that a person has accepted, each with the words that say so.
+    accepted: HashMap<String, (Loss, String)>,
     latest: Option<String>,
     notes: Vec<String>,
     /// Faults that belong to no chain.
@@ -96,8 +100,10 @@ pub struct Audit {
 
 /// A receipt that was read, for those who compare it with something else.
 pub struct ReadReceipt {
-    /// Its index in its chain.
+    /// Its index among the receipts of its chain that are there.
     pub index: u64,
+    /// Its number in its chain.
+    pub sequence: u64,
     pub hash: Hash,
     pub members: Value,
     /// It is signed and in its place.
@@ -135,6 +141,7 @@ impl Audit {
             claims: Vec::new(),
             history: History::default(),
             expired: HashMap::new(),
+            accepted: HashMap::new(),
             latest: None,
             notes: Vec::new(),
             others: Vec::new(),
@@ -200,6 +207,60 @@ impl Audit {
         Some(members)
     }
 
+    /// Takes in the losses that a person has accepted, before the receipts of their chains. A later
+    /// receipt replaces what an earlier one says of the same chain.
+    pub fn accept(&mut self, raw: &str) {
+        let Ok((signed, members)) = SignedReceipt::read(raw) else { return };
+        let key = signed.key_among(&self.trusted);
+        if key.is_none_or(|key| signed.verify(key).is_err())
+            || action_type(&members) != Some(loss::ACTION_TYPE)
+        {
+            return;
+        }
+        for loss in Loss::all_of(&members) {
+            let link = &signed.link;
+            let words = format!(
+                "note: {}: a person accepted this on {} (receipt {} of chain {})",
+                loss.words(),
+                members["issuanceDate"].as_str().unwrap_or_default(),
+                link.sequence,
+                link.chain_id
+            );
+            self.accepted.insert(loss.chain_id.clone(), (loss, words));
+        }
+    }
+
+    /// Returns everything that is missing and that no person has accepted, as it is known so far.
+    pub fn losses(&self) -> Vec<Loss> {
+        let mut claimed: HashMap<&str, Vec<&ChainClaim>> = HashMap::new();
+        for claim in &self.claims {
+            claimed.entry(&claim.head.chain_id).or_default().push(claim);
+        }
+        let known = self
+            .chains
+            .iter()
+            .filter_map(|chain| chain.loss(&claimed.remove(chain.id()).unwrap_or_default()));
+        let mut losses: Vec<Loss> = known.collect();
+        for (chain_id, claims) in claimed {
+            let heads = claims.iter().map(|claim| &claim.head);
+            let had = heads.max_by_key(|head| head.length);
+            let is_accepted =
+                |had: &&Head| self.accepted.get(chain_id).is_some_and(|(loss, _)| loss.covers(had));
+            if let Some(had) = had.filter(|had| !self.is_expired(chain_id) && !is_accepted(had)) {
+                losses.push(Loss {
+                    chain_id: chain_id.to_owned(),
+                    missing: vec![(1, had.length)],
+                    had: Some(had.clone()),
+                    left: None,
+                    records: Vec::new(),
+                    lone_records: 0,
+                });
+            }
+        }
+        losses.sort_by(|one, other| one.chain_id.cmp(&other.chain_id));
+        losses
+    }
+
     /// Requires the receipt of a checkpoint that was kept elsewhere, and all the heads that it names.
     /// Returns the number of decisions that it names.
     pub fn require(&mut self, kept_in: &str, raw: &str) -> Option<u64> {
@@ -262,6 +323,27 @@ impl Audit {
         }
     }
 
+    /// Records that the record of a receipt is missing, given its index and its number. That is no
+    /// fault if a person has accepted it.
+    pub fn missing_record(&mut self, chain_id: &str, (index, sequence): (u64, u64)) {
+        if !self.is_wanted(chain_id) {
+            return;
+        }
+        let place = self.place(chain_id, None);
+        if self.chains[place].lacks_record(sequence) {
+            let words = format!("receipt {sequence}: its record is missing from activity");
+            self.chains[place].add_fault(Some(index), words);
+        }
+    }
+
+    /// Records that the receipt of a record is missing.
+    pub fn missing_receipt(&mut self, chain_id: &str, words: String) {
+        if self.is_wanted(chain_id) {
+            let place = self.place(chain_id, None);
+            self.chains[place].add_lone_record(words);
+        }
+    }
+
     /// Records a fault that belongs to no chain.
     pub fn fault_of_ledger(&mut self, words: String) {
         self.others.push(words);
@@ -289,7 +371,15 @@ impl Audit {
         if self.only.is_some() {
             self.others.clear();
         }
-        let Audit { only, chains, places, claims, expired, mut notes, others, .. } = self;
+        let Audit { only, chains, places, claims, expired, accepted, mut notes, others, .. } = self;
+        let is_accepted =
+            |head: &Head| accepted.get(&head.chain_id).is_some_and(|(loss, _)| loss.covers(head));
+        if only.is_none() {
+            let mut words: Vec<String> =
+                accepted.values().map(|(_, words)| words.clone()).collect();
+            words.sort_unstable();
+            notes.extend(words);
+        }
         let mut missing: Vec<Report> = Vec::new();
         let mut unchecked: Vec<ChainClaim> = Vec::new();
         let mut claimed: HashMap<usize, Vec<ChainClaim>> = HashMap::new();
@@ -299,6 +389,7 @@ impl Audit {
                 (Some(place), _) => claimed.entry(*place).or_default().push(claim),
                 (None, _) if only.is_some() => {}
                 (None, Some(gone)) => missing.extend(claim.contradicts(gone)),
+                (None, None) if is_accepted(&claim.head) => {}
                 (None, None) if scope == AuditScope::Part => unchecked.push(claim),
                 (None, None) => match missing.iter_mut().find(|it| it.chain_id == *chain_id) {
                     Some(known) => known.faults += 1,
@@ -326,7 +417,7 @@ impl Audit {
         let (index, valid) = if self.is_wanted(chain_id) {
             let place = self.place(chain_id, signed.ok());
             let chain = &mut self.chains[place];
-            let valid = chain.push(signed);
+            let valid = chain.push(signed, &self.trusted);
             let key = chain.check.active_key();
             if valid && !self.trusted.contains(key) {
                 self.trusted.push(key.clone());
@@ -345,7 +436,8 @@ impl Audit {
                 self.expire(&signed, expired(&members));
             }
         }
-        Some(ReadReceipt { index, hash: signed.hash, members, is_valid: valid })
+        let (sequence, hash) = (signed.link.sequence, signed.hash);
+        Some(ReadReceipt { index, sequence, hash, members, is_valid: valid })
     }
 
     fn expire(&mut self, signed: &SignedReceipt, gone: Vec<Head>) {
@@ -389,7 +481,9 @@ impl Audit {
             return *place;
         }
         let lists = self.detail == AuditDetail::Receipts;
-        let chain = ChainProgress::new(chain_id, self.key_of(first).clone(), lists);
+        let accepted = self.accepted.get(chain_id).map(|(loss, _)| loss.clone());
+        let key = self.key_of(first).clone();
+        let chain = ChainProgress::new(chain_id, key, (lists, accepted));
         self.chains.push(chain);
         self.places.insert(chain_id.to_owned(), self.chains.len() - 1);
         self.chains.len() - 1

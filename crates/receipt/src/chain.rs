@@ -128,6 +128,18 @@ impl Chain {
         &self.active_key
     }
 
+    /// Passes over receipts whose loss is known, up to this one, which names the hash of the last of
+    /// them. Another key may sign since.
+    pub fn pass_gap(&mut self, next: &SignedReceipt, key: Option<&PublicKey>) {
+        let before = next.link.sequence.checked_sub(1).zip(next.link.previous);
+        self.previous = before.map(|(sequence, hash)| PreviousReceipt { sequence, hash });
+        if next.verify(&self.active_key).is_err()
+            && let Some(key) = key
+        {
+            self.active_key = key.clone();
+        }
+    }
+
     /// Returns the outcome with an empty list of receipts: `push` returned them one by one.
     pub fn finish(mut self, expected: ChainExpectation) -> ChainCheck {
         self.compare(expected);

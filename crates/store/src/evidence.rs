@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use domain::config::AnchorConfig;
+use jiff::Timestamp;
 use receipt::PublicKey;
 use receipt::checkpoint::{Checkpoint, Head};
 use receipt::verify::SignedReceipt;
@@ -22,6 +23,7 @@ use crate::error::StoreError;
 use crate::keys;
 use crate::state::keeping::Decided;
 use crate::state::signed_log::{self, DecisionsFile};
+use crate::upkeep::clock;
 use crate::write::checkpoint_file::kept_checkpoint;
 use crate::write::journal::{self, DAMAGED_ENDING};
 use crate::write::journal_state::{JournalDepth, JournalState};
@@ -57,6 +59,8 @@ pub(crate) struct Evidence {
     has_secret: bool,
     /// The decisions in the database; none before it is read.
     decided: Option<Decided>,
+    /// The clock is behind the last receipt, in words.
+    clock: Option<String>,
     has_checkpoints: bool,
     /// The keys that signed chains; only a check reads them.
     signers: Vec<String>,
@@ -173,6 +177,7 @@ impl Evidence {
     }
 
     fn add_heads(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.clock = clock::behind(db, Timestamp::now())?;
         let (newest, heads) = (heads::newest(db)?, self.checkpoint.iter().flatten());
         let mut heads: Vec<Head> = heads.flat_map(|known| known.heads.clone()).collect();
         if let Some(newest) = newest.filter(|newest| !heads.contains(newest)) {
@@ -245,7 +250,9 @@ impl Evidence {
     ) -> Result<Vec<JournalState>, StoreError> {
         let writers = self.home.join(WRITERS);
         let read = |id: &String| JournalState::read(db, (&writers, id), depth).transpose();
-        self.chains.iter().filter_map(read).collect()
+        let mut chains = journal::tail::chains(&writers);
+        chains.retain(|id| !self.chains.contains(id));
+        self.chains.iter().chain(&chains).filter_map(read).collect()
     }
 
     /// Returns the number of decisions that the tables or their copy have.

@@ -4,6 +4,7 @@
 //! One writer commits an append to a journal and confirms it; a thread signs; rows are filed into
 //! the queryable tables afterwards, many at a time. `README.md` describes each step.
 
+pub mod acceptance;
 pub mod anchored;
 mod database;
 mod error;

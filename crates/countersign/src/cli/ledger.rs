@@ -34,4 +34,15 @@ pub(crate) enum Ledger {
         #[arg(long)]
         yes: bool,
     },
+    /// Accept the loss of what is missing and cannot be repaired
+    #[command(after_help = "Stop all gates of the home and run 'ledger repair' first. Shows the \
+        receipts and records\nthat are missing, asks, and signs exactly that with the home's key. \
+        Verification then\nreports them as accepted, and anything else that is missing as a fault.\n\n\
+        Exit codes: 0 nothing else is wrong, 1 nothing was accepted or other faults remain,\n\
+        4 it failed")]
+    Accept {
+        /// Accept without asking
+        #[arg(long)]
+        yes: bool,
+    },
 }

@@ -1,5 +1,6 @@
-//! `countersign ledger head|check|repair`.
+//! `countersign ledger head|check|repair|accept`.
 
+mod accept;
 mod check;
 mod head;
 mod repair;
@@ -33,5 +34,6 @@ pub(crate) async fn run(site: &Site, verb: Ledger) -> Result<(), Failure> {
         Ledger::Head { output } => head::run(site, output).await,
         Ledger::Check { output } => check::run(site, output).await,
         Ledger::Repair { yes } => repair::run(site, yes).await,
+        Ledger::Accept { yes } => accept::run(site, yes).await,
     }
 }

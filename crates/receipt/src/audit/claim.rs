@@ -32,7 +32,23 @@ pub(super) enum Witness {
 #[derive(Clone, Copy)]
 pub(super) struct Evidence<'a> {
     pub(super) hashes: &'a [Option<Hash>],
+    /// The runs of receipts without a gap: the sequence of the first of each, and its index.
+    pub(super) runs: &'a [(u64, usize)],
     pub(super) promised: &'a HashMap<u64, Hash>,
+}
+
+impl Evidence<'_> {
+    /// Returns the hash of the receipt in a place, if there is one; the hash is unknown if the receipt
+    /// cannot be read.
+    fn at(&self, sequence: u64) -> Option<Option<Hash>> {
+        let ends = self.runs.iter().skip(1).map(|(_, index)| *index).chain([self.hashes.len()]);
+        let mut runs = self.runs.iter().zip(ends);
+        let there = runs.find_map(|((first, index), end)| {
+            let at = usize::try_from(sequence.checked_sub(*first)?).ok()?.checked_add(*index)?;
+            self.hashes.get(at).filter(|_| at < end).copied()
+        });
+        there.or_else(|| self.promised.get(&sequence).copied().map(Some))
+    }
 }
 
 impl ChainClaim {
@@ -46,9 +62,7 @@ impl ChainClaim {
     pub(super) fn fault(&self, evidence: Evidence<'_>) -> Option<(Option<u64>, String)> {
         let (sequence, when) = (self.head.length, self.witness.when());
         let index = sequence.checked_sub(1)?;
-        let there = usize::try_from(index).ok().and_then(|index| evidence.hashes.get(index));
-        let found = there.copied().or_else(|| evidence.promised.get(&sequence).copied().map(Some));
-        match found {
+        match evidence.at(sequence) {
             None => Some((
                 None,
                 format!(

@@ -48,6 +48,11 @@ impl Lock {
         chains
     }
 
+    /// Returns the file, whose content its holder may write.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Reports whether the lock's file is still where other processes look for it.
     pub(crate) fn is_in_place(&self) -> bool {
         is_at(&self.file, &self.path)

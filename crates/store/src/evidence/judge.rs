@@ -14,7 +14,7 @@ use crate::keys;
 use crate::state::keeping::{self, Decided};
 use crate::state::signed_log::DecisionsFile;
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING};
-use crate::write::journal_state::JournalState;
+use crate::write::journal_state::{JournalState, lost_words};
 
 /// The note on a database of an older version.
 pub(crate) const OUTDATED: &str =
@@ -34,6 +34,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         findings.extend(of_tables(evidence));
     }
     findings.extend(of_missing_keys(evidence));
+    findings.extend(evidence.clock.iter().map(|words| FindingKind::Notice.says(words)));
     let lost_at = evidence.decided.iter().filter_map(|decided| decided.lost_at.as_deref());
     findings.extend(lost_at.map(|at| FindingKind::Note.says(keeping::lost_words(at))));
     findings.extend(evidence.unread.iter().map(|error| FindingKind::Fault.says(error.to_string())));
@@ -95,6 +96,11 @@ fn of_journal(journal: &JournalState) -> Vec<Finding> {
                 "the journal of chain {chain_id} has {damaged} damaged lines: {end}"
             )),
         );
+    }
+    // What an unknown chain lacks is told with that.
+    if *damaged == 0 && *lost > 0 && journal.filed.is_some() {
+        let words = lost_words(*lost);
+        findings.push(FindingKind::Fault.says(format!("chain {chain_id}: {words}")));
     }
     if let (false, Some(unfiled @ 1..)) = (journal.is_alive, journal.unfiled) {
         findings.push(FindingKind::Note.says(format!(

@@ -20,11 +20,10 @@ use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, Row};
 
 use self::columns::{RECEIPT_COLUMNS, differing};
-use self::records::{
-    MISSING, RECORD_COLUMNS, RECORDS_EXPIRED, RecordCheck, RecordSpan, StatedDeletions,
-};
+use self::records::{RECORD_COLUMNS, RECORDS_EXPIRED, RecordCheck, RecordSpan, StatedDeletions};
 use super::reader::Reader;
 use super::receipts::StoredChain;
+use crate::acceptance;
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, schema};
 use crate::error::StoreError;
@@ -32,6 +31,7 @@ use crate::limits::EXPORT_PAGE;
 use crate::upkeep::tally;
 use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
+use crate::write::journal_state::lost_words;
 use crate::write::{heads, journal};
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
@@ -155,6 +155,11 @@ impl Reader {
         };
         let is_ours = self.pool.ask(schema::is_ledger)?;
         let outset = Outset { place, threads, is_ours, now: Timestamp::now() };
+        if is_ours {
+            for accepted in self.pool.ask(acceptance::receipts)? {
+                audit.accept(&accepted);
+            }
+        }
         let mut gone = ReadFacts::default();
         let listed = if is_ours { self.pool.ask(heads::listed)? } else { Vec::new() };
         // Oldest first, so that a key is known once another has handed over to it.
@@ -166,57 +171,84 @@ impl Reader {
                 }
                 continue;
             }
-            let filed = self.filed_head(&chain.id, is_ours)?;
-            let row = self.chain_row(&chain.id, is_ours)?;
-            let promised = outset.promised(&chain.id, filed.entry);
-            let ends = match self.audit_chain(audit, &chain.id, &outset, (&mut gone, &mut each)) {
-                // The other chains are checked all the same.
-                Err(StoreError::Corrupt(words)) => {
-                    audit.fault(&chain.id, None, format!("the chain cannot be read: {words}"));
-                    SignedEnds::default()
-                }
-                audited => audited?,
-            };
-            if is_ours && chain.opening.is_none() {
-                let words = "the chain is not in the table of chains";
-                audit.fault(&chain.id, None, words.to_owned());
-            }
-            state_row(audit, chain, filed.head, place);
-            // Its writer may have ended it meanwhile.
-            let rows = [row, self.chain_row(&chain.id, is_ours)?].into_iter().flatten();
-            let differing = rows.map(|row| row.differing(&ends)).min_by_key(Vec::len);
-            if let Some(differing) = differing.filter(|found| !found.is_empty()) {
-                audit.fault(&chain.id, None, row_words(&differing));
-            }
-            if let Some(promised) = promised {
-                promised.tell(audit, &chain.id);
-            }
+            self.audit_one(audit, chain, &outset, (&mut gone, &mut each))?;
         }
         if is_ours {
-            if !audit.wants_all() {
-                self.add_checkpoints(audit)?;
-                if !gone.missing.is_empty() {
-                    self.add_deletions(audit, &mut gone.stated)?;
-                }
-            }
-            let unstated = self.pool.ask(tally::unstated)?;
-            if !gone.missing.is_empty() && !unstated.is_empty() {
-                audit.note("note: the last deletions are not signed yet".to_owned());
-                gone.stated.add_unstated(&unstated);
-            }
-            let checkpoints = std::mem::take(&mut gone.checkpoints);
-            gone.tell(audit);
-            self.audit_records(audit)?;
-            self.audit_lone_touches(audit)?;
-            self.audit_meetings(audit)?;
-            if audit.wants_all() {
-                // Receipts that were filed meanwhile are in the table by now.
-                let now = self.pool.ask(heads::listed)?;
-                compare_checkpoints(audit, &checkpoints, (&listed, &now));
-            }
+            self.audit_tables(audit, gone, &listed)?;
         }
         if let Some(kept) = kept {
             self.require_kept(audit, kept)?;
+        }
+        Ok(())
+    }
+
+    /// Audits a chain: its receipts, its row, and what its journal says.
+    fn audit_one(
+        &self,
+        audit: &mut Audit,
+        chain: &StoredChain,
+        outset: &Outset<'_>,
+        (facts, each): (&mut ReadFacts, &mut impl FnMut()),
+    ) -> Result<(), StoreError> {
+        let filed = self.filed_head(&chain.id, outset.is_ours)?;
+        let row = self.chain_row(&chain.id, outset.is_ours)?;
+        let promised = outset.promised(&chain.id, filed.entry);
+        let ends = match self.audit_chain(audit, &chain.id, outset, (facts, each)) {
+            // The other chains are checked all the same.
+            Err(StoreError::Corrupt(words)) => {
+                audit.fault(&chain.id, None, format!("the chain cannot be read: {words}"));
+                SignedEnds::default()
+            }
+            audited => audited?,
+        };
+        if outset.is_ours && chain.opening.is_none() {
+            let words = "the chain is not in the table of chains";
+            audit.fault(&chain.id, None, words.to_owned());
+        }
+        state_row(audit, chain, filed.head, outset.place);
+        // Its writer may have ended it meanwhile.
+        let rows = [row, self.chain_row(&chain.id, outset.is_ours)?].into_iter().flatten();
+        let differing = rows.map(|row| row.differing(&ends)).min_by_key(Vec::len);
+        if let Some(differing) = differing.filter(|found| !found.is_empty()) {
+            audit.fault(&chain.id, None, row_words(&differing));
+        }
+        let lost = outset.lost(&chain.id, filed.entry);
+        if lost > 0 {
+            audit.fault(&chain.id, None, lost_words(lost));
+        }
+        if let Some(promised) = promised {
+            promised.tell(audit, &chain.id);
+        }
+        Ok(())
+    }
+
+    /// Audits the tables that repeat what receipts say, and records that have none.
+    fn audit_tables(
+        &self,
+        audit: &mut Audit,
+        mut facts: ReadFacts,
+        listed: &[Head],
+    ) -> Result<(), StoreError> {
+        if !audit.wants_all() {
+            self.add_checkpoints(audit)?;
+            if !facts.missing.is_empty() {
+                self.add_deletions(audit, &mut facts.stated)?;
+            }
+        }
+        let unstated = self.pool.ask(tally::unstated)?;
+        if !facts.missing.is_empty() && !unstated.is_empty() {
+            audit.note("note: the last deletions are not signed yet".to_owned());
+            facts.stated.add_unstated(&unstated);
+        }
+        let checkpoints = std::mem::take(&mut facts.checkpoints);
+        facts.tell(audit);
+        self.audit_records(audit)?;
+        self.audit_lone_touches(audit)?;
+        self.audit_meetings(audit)?;
+        if audit.wants_all() {
+            // Receipts that were filed meanwhile are in the table by now.
+            let now = self.pool.ask(heads::listed)?;
+            compare_checkpoints(audit, &checkpoints, (listed, &now));
         }
         Ok(())
     }
@@ -426,7 +458,7 @@ impl Comparison<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Comparison { chain_id, row, read, span } = self;
-        let sequence = read.index + 1;
+        let sequence = read.sequence;
         let found = differing(row, chain_id, read)?;
         if !found.is_empty() {
             let words = format!(
@@ -439,8 +471,8 @@ impl Comparison<'_> {
             RecordCheck::Sound => {}
             RecordCheck::Expired => gone.expired += 1,
             RecordCheck::Missing(token, started) => {
-                let (chain_id, index) = ((*chain_id).to_owned(), read.index);
-                gone.missing.push(MissingRecord { chain_id, index, token, started });
+                let (chain_id, place) = ((*chain_id).to_owned(), (read.index, sequence));
+                gone.missing.push(MissingRecord { chain_id, place, token, started });
             }
             RecordCheck::Fault(words) => {
                 audit.fault(chain_id, Some(read.index), format!("receipt {sequence}: {words}"));
@@ -462,7 +494,7 @@ impl Comparison<'_> {
     fn report_touches(&self, db: &Connection, audit: &mut Audit) -> Result<(), StoreError> {
         let found = touches::differing(db, self.row, &self.read.members)?;
         if !found.is_empty() {
-            let (sequence, found) = (self.read.index + 1, found.join(", "));
+            let (sequence, found) = (self.read.sequence, found.join(", "));
             let words =
                 format!("receipt {sequence}: its record differs from the signed text: {found}");
             audit.fault(self.chain_id, Some(self.read.index), words);
@@ -472,6 +504,19 @@ impl Comparison<'_> {
 }
 
 impl Outset<'_> {
+    /// Returns the number of entries of a chain that were committed and are neither filed nor in its
+    /// journal, unless it is being written.
+    fn lost(&self, chain_id: &str, filed: i64) -> u64 {
+        let LedgerPlace::Home(home) = self.place else { return 0 };
+        let writers = home.join(WRITERS);
+        let last = journal::tail::entry(&writers, chain_id).filter(|last| *last > filed);
+        if last.is_none() || Lock::is_held(&writers, chain_id) {
+            return 0;
+        }
+        let scan = journal::scan(&writers, chain_id).unwrap_or_default();
+        scan.lost_up_to(last, filed).count()
+    }
+
     /// Returns the receipts that a chain's journal promises beyond an entry.
     fn promised(&self, chain_id: &str, filed: i64) -> Option<Promises> {
         let LedgerPlace::Home(home) = self.place else {
@@ -522,18 +567,19 @@ struct ReadFacts {
 /// A receipt whose record can be gone only if retention says so.
 struct MissingRecord {
     chain_id: String,
-    index: u64,
+    /// Its index among the receipts of its chain, and its number.
+    place: (u64, u64),
     token: String,
     started: Timestamp,
 }
 
 impl ReadFacts {
     fn tell(mut self, audit: &mut Audit) {
-        for MissingRecord { chain_id, index, token, started } in self.missing {
+        for MissingRecord { chain_id, place, token, started } in self.missing {
             if self.stated.cover(&token, started) {
                 self.expired += 1;
             } else {
-                audit.fault(&chain_id, Some(index), format!("receipt {}: {MISSING}", index + 1));
+                audit.missing_record(&chain_id, place);
             }
         }
         if self.expired > 0 {

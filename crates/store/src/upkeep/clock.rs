@@ -1,5 +1,6 @@
-//! The guard against a wrong clock. If the clock of a start is more than a day ahead of the newest
-//! record, it may be wrong, and everything may look old: nothing is deleted for an hour.
+//! Time as retention counts it. A clock that jumped ahead says nothing of the age of what was recorded
+//! before: of such a jump, no time counts, so that nothing is deleted because of it. A home that was
+//! not used for more than a day looks the same, and keeps its records for as much longer.
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -9,80 +10,123 @@ use crate::database::settings;
 use crate::error::StoreError;
 
 /// The name of the setting. All processes of the home observe it, also those that start later.
-const SETTING: &str = "retention_pause";
+const SETTING: &str = "clock_jumps";
 
-/// The lead of the clock over the newest record that is taken for a possible fault.
+/// The lead of the clock over the newest record that is taken for a jump.
 const LEAD_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// The time for which nothing is deleted then, so that an operator can correct the clock.
-const PAUSE: SignedDuration = SignedDuration::from_hours(1);
+/// The time by which the clock may be behind the last receipt, such as after it was set.
+const LAG_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// A time in which nothing is deleted, and the newest record at its start.
+/// The jumps that are kept; more of them are joined, the oldest first.
+const JUMPS_MAX: usize = 64;
+
+/// A jump of the clock: the newest time that was recorded before it, and the time of the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct RetentionPause {
-    newest_us: i64,
-    until_us: i64,
+struct ClockJump {
+    before_us: i64,
+    after_us: i64,
 }
 
-/// Examines the clock at the start of a process, before it writes anything.
-pub(crate) fn examine(db: &Connection, now: Timestamp) -> Result<(), StoreError> {
-    let Some(pause) = needed(now.as_microsecond(), newest(db)?, kept(db)?) else {
-        return Ok(());
-    };
-    let text = serde_json::to_string(&pause).expect("numbers have a JSON form");
-    settings::set(db, SETTING, &text)?;
-    let newest = Timestamp::from_microsecond(pause.newest_us).unwrap_or(Timestamp::UNIX_EPOCH);
-    tracing::warn!(
-        "the clock is more than a day ahead of the newest record ({newest:.0}): retention deletes \
-         nothing for an hour; check the clock"
-    );
-    Ok(())
+/// The present time, and the jumps that led to it, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LedgerClock {
+    now_us: i64,
+    jumps: Vec<ClockJump>,
 }
 
-/// Reports whether nothing is to be deleted now.
-pub(crate) fn is_paused(db: &Connection, now: Timestamp) -> Result<bool, StoreError> {
-    Ok(kept(db)?.is_some_and(|pause| pause.holds(now.as_microsecond())))
-}
+impl LedgerClock {
+    pub(crate) fn read(db: &Connection, now: Timestamp) -> Result<LedgerClock, StoreError> {
+        Ok(LedgerClock { now_us: now.as_microsecond(), jumps: kept(db)? })
+    }
 
-impl RetentionPause {
-    /// Reports whether the pause holds. One that ends later than it could was set by a wrong clock,
-    /// which has been corrected since.
-    fn holds(self, now_us: i64) -> bool {
-        let pause_us = microseconds(PAUSE);
-        now_us < self.until_us && self.until_us <= now_us.saturating_add(pause_us)
+    /// Returns the time so many days ago, in microseconds, without the time of jumps.
+    pub(crate) fn days_ago(&self, days: u32) -> i64 {
+        let mut left = i64::from(days).saturating_mul(microseconds(SignedDuration::from_hours(24)));
+        let mut from = self.now_us;
+        for jump in self.jumps.iter().rev() {
+            let since = from.saturating_sub(jump.after_us);
+            if since >= left {
+                break;
+            }
+            left -= since.max(0);
+            from = jump.before_us;
+        }
+        from.saturating_sub(left)
     }
 }
 
-/// Returns the pause that a start needs, unless it was already observed for the same newest record.
-fn needed(
-    now_us: i64,
-    newest_us: Option<i64>,
-    kept: Option<RetentionPause>,
-) -> Option<RetentionPause> {
-    let newest_us = newest_us?;
-    let is_ahead = now_us.saturating_sub(newest_us) > microseconds(LEAD_MAX);
-    let is_known = kept.is_some_and(|pause| {
-        pause.holds(now_us) || (pause.newest_us == newest_us && pause.until_us <= now_us)
-    });
-    let until_us = now_us.saturating_add(microseconds(PAUSE));
-    (is_ahead && !is_known).then_some(RetentionPause { newest_us, until_us })
+/// Examines the clock at the start of a process, before it writes anything, and keeps a jump.
+pub(crate) fn examine(db: &Connection, now: Timestamp) -> Result<(), StoreError> {
+    match newest(db)? {
+        Some(newest_us) => note(db, newest_us, now),
+        None => Ok(()),
+    }
 }
 
-fn kept(db: &Connection) -> Result<Option<RetentionPause>, StoreError> {
-    Ok(settings::get(db, SETTING)?.and_then(|text| serde_json::from_str(&text).ok()))
+/// Keeps a jump, if the clock is more than a day ahead of the time that it should have at least.
+pub(crate) fn note(db: &Connection, known_us: i64, now: Timestamp) -> Result<(), StoreError> {
+    let kept = kept(db)?;
+    let jumps = noted(kept.clone(), known_us, now.as_microsecond());
+    if jumps == kept {
+        return Ok(());
+    }
+    let text = serde_json::to_string(&jumps).expect("numbers have a JSON form");
+    settings::set(db, SETTING, &text)?;
+    if jumps.last().is_some_and(|jump| jump.before_us == known_us) {
+        let newest = Timestamp::from_microsecond(known_us).unwrap_or(Timestamp::UNIX_EPOCH);
+        tracing::warn!(
+            "the clock is more than a day ahead of the newest record ({newest:.0}): retention does \
+             not count the time between; check the clock"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the jumps with the one that the clock shows. Those that lie ahead of it were of a wrong
+/// clock, which has been corrected since.
+fn noted(mut jumps: Vec<ClockJump>, known_us: i64, now_us: i64) -> Vec<ClockJump> {
+    jumps.retain(|jump| jump.after_us <= now_us);
+    if now_us.saturating_sub(known_us) > microseconds(LEAD_MAX) {
+        jumps.retain(|jump| jump.before_us < known_us);
+        jumps.push(ClockJump { before_us: known_us, after_us: now_us });
+    }
+    while let [first, second, ..] = jumps[..]
+        && jumps.len() > JUMPS_MAX
+    {
+        let joined = ClockJump { before_us: first.before_us, after_us: second.after_us };
+        jumps.splice(..2, [joined]);
+    }
+    jumps
+}
+
+/// Says that the clock is behind the last receipt, if it is.
+pub(crate) fn behind(db: &Connection, now: Timestamp) -> Result<Option<String>, StoreError> {
+    let last = last_receipt(db)?.filter(|last| last.duration_since(now) > LAG_MAX);
+    Ok(last.map(|last| {
+        format!(
+            "the last receipt is of {last:.0}, which is later than the clock says now: the clock was \
+             wrong then, or is wrong now"
+        )
+    }))
+}
+
+fn kept(db: &Connection) -> Result<Vec<ClockJump>, StoreError> {
+    let text = settings::get(db, SETTING)?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
 /// Returns the time of the newest record or receipt, in microseconds.
 fn newest(db: &Connection) -> Result<Option<i64>, StoreError> {
     let record: Option<i64> =
         db.query_row("SELECT MAX(started_us) FROM activity", [], |row| row.get(0))?;
-    let receipt: Option<Option<String>> = db
-        .query_row("SELECT created_at FROM receipts ORDER BY rowid DESC LIMIT 1", [], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    let receipt = receipt.flatten().and_then(|text| text.parse::<Timestamp>().ok());
-    Ok(record.max(receipt.map(Timestamp::as_microsecond)))
+    Ok(record.max(last_receipt(db)?.map(Timestamp::as_microsecond)))
+}
+
+fn last_receipt(db: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    let words = "SELECT created_at FROM receipts ORDER BY rowid DESC LIMIT 1";
+    let found: Option<Option<String>> = db.query_row(words, [], |row| row.get(0)).optional()?;
+    Ok(found.flatten().and_then(|text| text.parse().ok()))
 }
 
 fn microseconds(duration: SignedDuration) -> i64 {
@@ -95,26 +139,39 @@ mod tests {
 
     const HOUR: i64 = 3_600_000_000;
 
-    #[test]
-    fn a_clock_that_is_a_day_ahead_pauses_retention_for_an_hour() {
-        let pause = |newest_us, until_us| Some(RetentionPause { newest_us, until_us });
-        for (what, now, newest, kept, expected) in [
-            ("an empty ledger", 100 * HOUR, None, None, None),
-            ("a day is fine", 24 * HOUR, Some(0), None, None),
-            ("more than a day", 25 * HOUR, Some(0), None, pause(0, 26 * HOUR)),
-            ("already paused", 25 * HOUR + 9, Some(0), pause(0, 26 * HOUR), None),
-            ("already observed", 26 * HOUR, Some(0), pause(0, 26 * HOUR), None),
-            ("a later record", 60 * HOUR, Some(HOUR), pause(0, 26 * HOUR), pause(HOUR, 61 * HOUR)),
-            ("a corrected clock", 30 * HOUR, Some(0), pause(0, 900 * HOUR), pause(0, 31 * HOUR)),
-        ] {
-            assert_eq!(needed(now, newest, kept), expected, "{what}");
-        }
+    fn jump(before: i64, after: i64) -> ClockJump {
+        ClockJump { before_us: before * HOUR, after_us: after * HOUR }
     }
 
     #[test]
-    fn a_pause_ends_and_one_of_a_wrong_clock_does_not_hold() {
-        let pause = RetentionPause { newest_us: 0, until_us: 26 * HOUR };
-        let holds = [24, 25, 26].map(|hour| pause.holds(hour * HOUR));
-        assert_eq!(holds, [false, true, false]);
+    fn a_clock_that_is_a_day_ahead_has_jumped() {
+        for (what, now, newest, kept, expected) in [
+            ("a day is fine", 24, 0, vec![], vec![]),
+            ("more than a day", 25, 0, vec![], vec![jump(0, 25)]),
+            ("again, and nothing was recorded", 60, 0, vec![jump(0, 25)], vec![jump(0, 60)]),
+            ("soon after", 30, 26, vec![jump(0, 25)], vec![jump(0, 25)]),
+            ("another", 90, 30, vec![jump(0, 25)], vec![jump(0, 25), jump(30, 90)]),
+            ("a corrected clock", 2, 1, vec![jump(0, 900)], vec![]),
+            ("the time of the wrong one stays", 2, 901, vec![jump(0, 900)], vec![]),
+        ] {
+            assert_eq!(noted(kept, newest * HOUR, now * HOUR), expected, "{what}");
+        }
+        let many: Vec<ClockJump> = (0..70).map(|at| jump(at * 100, at * 100 + 50)).collect();
+        let joined = noted(many, 7_000 * HOUR, 7_001 * HOUR);
+        assert_eq!((joined.len(), joined[0]), (JUMPS_MAX, jump(0, 650)));
+    }
+
+    #[test]
+    fn the_time_of_jumps_does_not_count() {
+        let clock = |now: i64, jumps| LedgerClock { now_us: now * HOUR, jumps };
+        let ago = |now: i64, jumps, days| clock(now, jumps).days_ago(days) / HOUR;
+        assert_eq!(ago(1_000, vec![], 2), 952);
+        // The clock jumped by 500 hours, 100 hours ago.
+        let jumped = || vec![jump(400, 900)];
+        assert_eq!(ago(1_000, jumped(), 2), 952, "all of it is after the jump");
+        assert_eq!(ago(1_000, jumped(), 5), 380, "100 hours since, and 20 before");
+        assert_eq!(ago(901, jumped(), 1), 377);
+        let twice = vec![jump(100, 200), jump(300, 900)];
+        assert_eq!(ago(910, twice, 5), 90, "10, 100, and 10 before both");
     }
 }

@@ -8,15 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
 
+use super::clock::LedgerClock;
 use super::deletion::ExpiringRow;
 use super::meter::{Measure, Meter};
 use super::names::NamesProgress;
 use super::pace::RetentionPace;
 use super::plan::DeletionPlan;
-use super::rules::{RetentionRules, days_before};
+use super::rules::RetentionRules;
 use super::shares::{self, RecordShares};
 use super::tally::ExpiryReason;
 use super::{clock, deletion};
@@ -34,6 +35,8 @@ pub(crate) struct Retention {
     /// The bytes of the file that retention cannot free, when they were last measured.
     others: u64,
     filed: FiledRows,
+    /// The beginning of the last round, by both clocks.
+    began: Option<(Instant, Timestamp)>,
     ended: Instant,
 }
 
@@ -47,8 +50,6 @@ struct Round {
     day_us: i64,
     /// The bytes that are still to be freed.
     excess: u64,
-    /// The clock may be wrong.
-    is_paused: bool,
     /// Records were deleted, so that names may be unused.
     is_effective: bool,
 }
@@ -95,13 +96,14 @@ impl Retention {
             shares,
             others: 0,
             filed: FiledRows::default(),
+            began: None,
             ended: Instant::now(),
         }
     }
 
-    /// Returns the rules by which this round may delete; none while nothing may be deleted.
+    /// Returns the rules by which this round deletes; none if nothing is deleted.
     pub(crate) fn rules_in_effect(&self) -> Option<RetentionRules> {
-        self.round.rules.filter(|_| !self.round.is_paused)
+        self.round.rules
     }
 
     /// Reports whether the deletions of the round are to be stated.
@@ -232,14 +234,20 @@ impl Retention {
         self.filed = FiledRows::default();
         self.plan = DeletionPlan::default();
         let rules = RetentionRules::kept(db)?;
+        if let Some((at, time)) = self.began {
+            // What a clock that was not set would show by now, at least.
+            let passed = SignedDuration::try_from(at.elapsed()).unwrap_or(SignedDuration::ZERO);
+            clock::note(db, time.checked_add(passed).unwrap_or(time).as_microsecond(), now)?;
+        }
+        self.began = Some((Instant::now(), now));
+        let clock = LedgerClock::read(db, now)?;
         self.round = Round {
             rules,
-            oldest_us: rules.map_or(i64::MIN, |rules| rules.oldest(now)),
-            day_us: days_before(now, 1).as_microsecond(),
-            is_paused: clock::is_paused(db, now)?,
+            oldest_us: rules.map_or(i64::MIN, |rules| rules.oldest(&clock)),
+            day_us: clock.days_ago(1),
             ..Round::default()
         };
-        Ok(if self.rules_in_effect().is_some() { Phase::Runs } else { Phase::End })
+        Ok(if rules.is_some() { Phase::Runs } else { Phase::End })
     }
 
     /// Compares the limits with cheap upper bounds, and measures if those exceed them.

@@ -1,10 +1,11 @@
 //! The rules of retention. They belong to the home: `serve` sets them from its config, and every
 //! process that writes the ledger applies them. Without rules nothing is deleted.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 
+use super::clock::LedgerClock;
 use crate::database::{settings, timestamp};
 use crate::error::StoreError;
 
@@ -55,16 +56,25 @@ impl RetentionRules {
     }
 
     /// Returns the time before which records are too old, in microseconds.
-    pub(crate) fn oldest(&self, now: Timestamp) -> i64 {
-        days_before(now, self.days).as_microsecond()
+    pub(crate) fn oldest(&self, clock: &LedgerClock) -> i64 {
+        clock.days_ago(self.days)
     }
 
-    /// Returns the oldest closed chain that is old enough to expire.
-    pub(crate) fn expired_chain(&self, db: &Connection) -> Result<Option<String>, StoreError> {
+    /// Returns the time before which receipts are too old, as they write it; none if they are kept.
+    pub(crate) fn oldest_receipt(&self, db: &Connection) -> Result<Option<String>, StoreError> {
         if self.receipt_days == 0 {
             return Ok(None);
         }
-        let cutoff = timestamp::text(days_before(Timestamp::now(), self.receipt_days));
+        let clock = LedgerClock::read(db, Timestamp::now())?;
+        Ok(Some(timestamp::text(timestamp::read(clock.days_ago(self.receipt_days))?)))
+    }
+
+    /// Returns the oldest closed chain that is old enough to expire.
+    pub(crate) fn expired_chain(
+        &self,
+        db: &Connection,
+        cutoff: &str,
+    ) -> Result<Option<String>, StoreError> {
         let found = db
             .query_row(
                 "SELECT chain_id FROM chains
@@ -78,9 +88,4 @@ impl RetentionRules {
             .optional()?;
         Ok(found)
     }
-}
-
-pub(crate) fn days_before(now: Timestamp, days: u32) -> Timestamp {
-    let age = SignedDuration::from_hours(i64::from(days) * 24);
-    now.checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::database::lock::Lock;
 use crate::database::timestamp;
 use crate::error::StoreError;
-use crate::write::journal::{self, Header, HeaderFacts, Journal};
+use crate::write::journal::{self, Header, HeaderFacts, Journal, tail};
 use crate::write::link::{ChainBeginning, ChainEnd, ChainRef, Issuance, PrecedingChain};
 
 /// An open chain and the place of its next receipt.
@@ -76,6 +76,14 @@ impl OpenChain {
                 tracing::warn!(chain = %self.id, "the chain's lock file was replaced");
             }
             Err(error) => tracing::error!("the chain's lock file was deleted: {error}"),
+        }
+    }
+
+    /// Notes the end of the journal in the lock file, after a commit. Nothing depends on it unless the
+    /// journal is cut later.
+    pub(crate) fn note_tail(&self, end: ChainEnd) {
+        if let Err(error) = tail::write(self.lock.file(), self.journal.last(), end) {
+            tracing::warn!(chain = %self.id, "cannot write to the chain's lock file: {error}");
         }
     }
 

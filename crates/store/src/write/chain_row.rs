@@ -132,7 +132,7 @@ pub(crate) fn row_words(differing: &[&str]) -> String {
 impl SignedEnds {
     /// Takes the next receipt of a chain that is read from its beginning.
     pub(crate) fn take(&mut self, read: ReadReceipt) {
-        let is_first = read.index == 0;
+        let is_first = read.sequence == 1;
         let members = read.is_valid.then_some(read.members);
         if is_first {
             self.first.clone_from(&members);
@@ -196,7 +196,7 @@ impl StoredEnd {
 }
 
 /// Returns how a receipt ends its chain, in the word of the table.
-fn ended(receipt: &Value) -> Option<&str> {
+pub(crate) fn ended(receipt: &Value) -> Option<&str> {
     let chain = &receipt["credentialSubject"]["chain"];
     (chain["terminal"] == true).then(|| chain["status"].as_str().unwrap_or("complete"))
 }
@@ -255,6 +255,20 @@ pub(crate) fn contradiction(
         )));
     }
     heads::unnamed(db, keys, chain_id)
+}
+
+/// Returns a reason for which a chain does not expire: its last receipt was not issued before this
+/// time, whatever the columns say.
+pub(crate) fn younger(
+    db: &Connection,
+    keys: &[PublicKey],
+    (chain_id, cutoff): (&str, &str),
+) -> Result<Option<String>, StoreError> {
+    let Ok(SignedEnds { last: Some(last), .. }) = SignedEnds::read(db, keys, chain_id)? else {
+        return Ok(None);
+    };
+    let issued = last["issuanceDate"].as_str().unwrap_or_default();
+    Ok((issued >= cutoff).then(|| format!("its last receipt is of {issued}")))
 }
 
 /// Returns a reason to doubt the number of the last entry that was filed: receipts that the journal

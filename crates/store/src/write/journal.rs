@@ -4,6 +4,7 @@ mod checksum;
 mod file;
 mod line;
 mod scan;
+pub(crate) mod tail;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::write::missing;
 use crate::write::row::JournalRow;
 
 pub(crate) use file::{
-    DAMAGED_ENDING, Journal, UnfiledPromises, chains, end_of, header, scan, unfiled,
+    DAMAGED_ENDING, Journal, UnfiledPromises, chains, end_of, has_traces, header, scan, unfiled,
 };
 pub(crate) use line::{Header, HeaderFacts};
 pub(crate) use scan::{DamagedLine, LostEntries, Scan};
@@ -47,7 +48,7 @@ impl Remnant {
     ) -> Result<Remnant, StoreError> {
         let filed = filed(db, chain)?;
         let scan = journal.read()?;
-        let lost = scan.lost_after(filed);
+        let lost = scan.lost_up_to(journal.last_known(), filed);
         let Scan { rows, damaged, .. } = scan;
         let sorted = Remnant::of(rows, filed);
         Ok(Remnant { damaged, lost, ..sorted })
@@ -66,7 +67,8 @@ impl Remnant {
              WHERE chain = ?1)";
         let has_receipts: bool = db.query_row(has_receipts, [chain], |row| row.get(0))?;
         let carried = scan.header.as_ref().filter(|_| has_receipts).map_or(0, |it| it.filed);
-        let lost = scan.lost_after(filed(db, chain)?.max(carried));
+        let filed = filed(db, chain)?.max(carried);
+        let lost = scan.lost_up_to(journal.last_known(), filed);
         let Scan { rows, damaged, .. } = scan;
         let Remnant { unfiled, starts, .. } = Remnant::of(rows, 0);
         let unfiled = missing::only(db, unfiled)?;

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::database::lock::Lock;
 use crate::error::StoreError;
 use crate::write::chain;
-use crate::write::journal::{self, Header, Scan};
+use crate::write::journal::{self, Header, Scan, tail};
 
 /// The journal of one chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub struct JournalState {
     /// The last receipt of the chain before it, if that could be missing: the tables do not know this
     /// chain, and the other one has not expired.
     pub(crate) reached_before: Option<u64>,
+}
+
+/// Says that entries of a journal are lost.
+pub(crate) fn lost_words(lost: u64) -> String {
+    format!("its journal lacks {lost} entries that were committed and not filed")
 }
 
 /// The amount of a journal that is read.
@@ -62,10 +67,14 @@ impl JournalState {
         if !is_full && state.filed.is_some() {
             return Ok(Some(state));
         }
-        let Some(scan) = journal::scan(writers, chain_id) else { return Ok(None) };
+        let last = tail::entry(writers, chain_id);
+        let scan = match journal::scan(writers, chain_id) {
+            None if last.is_none() => return Ok(None),
+            scan => scan.unwrap_or_default(),
+        };
         // A writer adds its chain to the tables before it writes to the journal.
         state.filed = state.filed.map_or_else(filed, |filed| Ok(Some(filed)))?;
-        state.take(scan);
+        state.take(scan, last);
         let before = state.header.as_ref().and_then(|header| header.preceding.as_ref());
         if let (Some(db), None, Some(before)) = (db, state.filed, before) {
             state.reached_before = chain::reach(db, writers, &before.chain_id)?;
@@ -73,11 +82,11 @@ impl JournalState {
         Ok(Some(state))
     }
 
-    fn take(&mut self, scan: Scan) {
+    fn take(&mut self, scan: Scan, known: Option<i64>) {
         let last = self.filed.unwrap_or(0);
         (self.entries, self.damaged) = (scan.rows.len(), scan.damaged.len());
         self.unfiled = self.filed.map(|_| scan.rows.iter().filter(|row| row.entry > last).count());
-        self.lost = if self.is_alive { 0 } else { scan.lost_after(last).count() };
+        self.lost = if self.is_alive { 0 } else { scan.lost_up_to(known, last).count() };
         let promised = scan.rows.iter().filter_map(|row| Some(row.promise.as_ref()?.sequence));
         self.has_gap = promised.zip(1..).any(|(sequence, next)| sequence != next);
         self.header = self.header.take().or(scan.header);

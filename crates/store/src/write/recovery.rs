@@ -60,6 +60,7 @@ pub(crate) fn recover(
     let mut recovered = Recovered { adopted, ..Recovered::default() };
     let known = keys.known();
     for left in abandoned(db, writers, adoption)? {
+        let is_gone = left.is_open && !journal::has_traces(writers, &left.chain_id);
         let Some(lock) = Lock::take(writers, &left.chain_id)? else {
             continue;
         };
@@ -67,6 +68,7 @@ pub(crate) fn recover(
         let is_left =
             abandoned(db, writers, adoption)?.iter().any(|chain| chain.number == left.number);
         if is_left && may_close(db, (home, &known), &left, adoption, &mut recovered)? {
+            let left = AbandonedChain { is_gone, ..left };
             close(db, writers, keys, (left, lock, adoption), &mut recovered)?;
         }
     }
@@ -79,6 +81,8 @@ struct AbandonedChain {
     chain_id: String,
     key: String,
     is_open: bool,
+    /// Neither its journal nor its lock file is there.
+    is_gone: bool,
 }
 
 /// Reports whether a chain may be continued. It is left as it is if its end is missing, or if its row,
@@ -126,7 +130,8 @@ fn abandoned(
     let is_ordered = adoption == Adoption::All;
     let rows = statement.query_map((journals, is_ordered), |row| {
         let (number, chain_id) = (row.get(0)?, row.get(1)?);
-        Ok(AbandonedChain { number, chain_id, key: row.get(2)?, is_open: row.get(3)? })
+        let (key, is_open) = (row.get(2)?, row.get(3)?);
+        Ok(AbandonedChain { number, chain_id, key, is_open, is_gone: false })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -234,6 +239,7 @@ fn examine(
         chain_id: left.chain_id.clone(),
         number: left.number,
         lost: remnant.lost.clone(),
+        is_gone: left.is_gone,
         ..JournalRepair::default()
     };
     let damaged = &remnant.damaged;

@@ -28,6 +28,8 @@ pub(crate) struct JournalRepair {
     pub(crate) reissued: u64,
     /// Ends of calls of which nothing else is known.
     pub(crate) ends_without_start: u64,
+    /// Neither the journal nor the lock file is there, which would say what the journal held.
+    pub(crate) is_gone: bool,
     /// A person ordered it: each row was looked up in the tables, and receipts are counted there.
     pub(crate) is_by_row: bool,
     /// The file that has the damaged lines.
@@ -44,6 +46,7 @@ impl JournalRepair {
             || self.lost_receipts > 0
             || self.ends_without_start > 0
             || self.missing_key.is_some()
+            || self.is_gone
     }
 
     /// Counts the receipts that are missing before one whose place was promised.
@@ -70,6 +73,12 @@ impl JournalRepair {
                  gone; what its journal held was signed in another chain"
             ));
         }
+        if self.is_gone {
+            return Some(format!(
+                "the journal of chain {chain} is gone, and its lock file with it: entries of its \
+                 last moments may be lost"
+            ));
+        }
         let (lost, receipts) = (self.lost.count() + self.ends_without_start, self.lost_receipts);
         let aside = match &self.set_aside {
             Some(file) => format!("; damaged lines are in writers/{file}"),
@@ -88,6 +97,9 @@ impl JournalRepair {
         repaired.insert("lost_entries", self.lost.count() + self.ends_without_start);
         repaired.insert("lost_receipts", self.lost_receipts);
         repaired.insert("reissued", self.reissued);
+        if self.is_gone {
+            repaired.insert("journal", "gone");
+        }
         if !self.lost.is_empty() {
             let spans = self.lost.spans.iter().take(SPANS_MAX);
             let spans = spans.map(|(first, last)| Cow::Owned(format!("{first}-{last}")));

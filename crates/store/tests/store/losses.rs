@@ -42,7 +42,7 @@ async fn left() -> Left {
 }
 
 /// Returns what the ledger signed about repairs.
-fn repairs(look: &Look) -> Vec<Value> {
+pub(crate) fn repairs(look: &Look) -> Vec<Value> {
     let receipts = look.chains.iter().flat_map(|chain| &chain.receipts);
     let repairs = receipts.filter(|receipt| {
         receipt["credentialSubject"]["action"]["type"] == "agent_receipts.ledger_repaired"

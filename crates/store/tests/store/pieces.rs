@@ -4,11 +4,13 @@
 use std::fs;
 
 use domain::tool::Class;
+use store::Store;
 use store::survey::Survey;
 
-use super::losses::{refusal, secret};
-use super::support::{Home, call};
-use super::unsigned::{change, ended_chains, faults};
+use super::faults::foreign;
+use super::losses::{refusal, repairs, secret};
+use super::support::{Home, call, journal_file, rules};
+use super::unsigned::{change, ended_chains, faults, receipts};
 
 /// Returns what an operator is told at a start, which changes nothing else.
 async fn told(home: &Home) -> Vec<String> {
@@ -102,4 +104,181 @@ async fn a_repair_makes_a_new_key_in_place_of_a_deleted_one() {
     assert_eq!(Survey::of(home.path(), None).faults, Vec::<String>::new());
     assert_eq!(faults(&home), Vec::<String>::new());
     home.open().close().await.unwrap();
+}
+
+/// A loss in a ledger of three chains, the second of which has four calls.
+const LOSSES: [(&str, &str, &str); 6] = [
+    (
+        "an end",
+        "DELETE FROM activity WHERE receipt_id IN (SELECT id FROM receipts WHERE {2} AND sequence > 2);
+         DELETE FROM receipts WHERE {2} AND sequence > 2",
+        "lacks receipts 3-5 of 5",
+    ),
+    (
+        "an end with its records left",
+        "DELETE FROM receipts WHERE {2} AND sequence > 2",
+        "lacks receipts 3-5 of 5, the last with the hash",
+    ),
+    ("a receipt in the middle", "DELETE FROM receipts WHERE {2} AND sequence = 2", "receipts 2,"),
+    ("a beginning", "DELETE FROM receipts WHERE {2} AND sequence < 3", "lacks receipts 1-2"),
+    (
+        "a whole chain",
+        "DELETE FROM activity WHERE receipt_id IN (SELECT id FROM receipts WHERE {2});
+         DELETE FROM receipts WHERE {2}; DELETE FROM chains WHERE {2}",
+        "lacks receipts 1-5 of 5",
+    ),
+    (
+        "records",
+        "DELETE FROM touches WHERE number IN (3, 4); DELETE FROM activity WHERE number IN (3, 4)",
+        "lacks the records of receipts 2-3; receipt 5",
+    ),
+];
+
+#[tokio::test]
+async fn an_accepted_loss_is_no_fault_and_a_new_one_is() {
+    let original = ended_chains(1).await;
+    let store = original.open();
+    for _ in 0..4 {
+        call(&store, Class::Write).await.unwrap();
+    }
+    store.close().await.unwrap();
+    let store = original.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    let chains: Vec<String> = original.look().chains.into_iter().map(|chain| chain.id).collect();
+    let of = |chain: usize| format!("chain_id='{}'", chains[chain - 1]);
+    for (case, sql, words) in LOSSES {
+        let home = original.copy();
+        change(&home, &sql.replace("{2}", &of(2)));
+        assert!(!faults(&home).is_empty(), "{case}");
+        let losses = store::acceptance::losses(home.path()).unwrap();
+        assert!(losses[0].words().contains(words), "{case}: {}", losses[0].words());
+        assert_eq!(losses.len(), 1, "{case}: {losses:#?}");
+        store::acceptance::accept(home.path(), &losses).unwrap();
+        assert_eq!(faults(&home), Vec::<String>::new(), "{case}");
+        assert_eq!(Survey::of(home.path(), None).faults, Vec::<String>::new(), "{case}");
+        assert_eq!(store::acceptance::losses(home.path()).unwrap(), [], "{case}");
+        for _ in 0..2 {
+            assert_eq!(told(&home).await, Vec::<String>::new(), "{case}");
+            let store = home.open();
+            call(&store, Class::Write).await.unwrap();
+            store.close().await.unwrap();
+        }
+        assert_eq!(faults(&home), Vec::<String>::new(), "{case}");
+        // What is left of the chain, another chain, or the acceptance.
+        let accepted = "action_type='agent_receipts.loss_accepted'";
+        for more in [&*of(2), &*of(3), accepted] {
+            let home = home.copy();
+            let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+            let sql = format!(
+                "DELETE FROM receipts WHERE rowid=(SELECT max(rowid) FROM receipts WHERE {more})"
+            );
+            let is_any = db.execute(&sql, []).unwrap() > 0;
+            assert_eq!(faults(&home).is_empty(), !is_any, "{case}, then {more}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_shown_is_accepted() {
+    // The newest checkpoint does not name the first chain, so that a gate starts without its end.
+    let home = ended_chains(3).await;
+    let delete = |chain: u8| {
+        let id = format!("(SELECT chain_id FROM chains WHERE chain={chain})");
+        change(&home, &format!("DELETE FROM receipts WHERE sequence=2 AND chain_id={id}"));
+    };
+    delete(1);
+    let shown = store::acceptance::losses(home.path()).unwrap();
+    let running = home.open();
+    call(&running, Class::Write).await.unwrap();
+    let refused = store::acceptance::accept(home.path(), &shown).unwrap_err();
+    assert!(refused.to_string().contains("stop all gates of this home first"), "{refused}");
+    running.close().await.unwrap();
+    delete(2);
+    let refused = store::acceptance::accept(home.path(), &shown).unwrap_err();
+    assert!(refused.to_string().contains("lacks something else by now"), "{refused}");
+    let before = receipts(&home);
+    let shown = store::acceptance::losses(home.path()).unwrap();
+    store::acceptance::accept(home.path(), &shown).unwrap();
+    assert_eq!((shown.len(), receipts(&home)), (2, before + 2), "the acceptance and a checkpoint");
+    assert_eq!(faults(&home), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_clock_that_went_back_is_told() {
+    let home = ended_chains(1).await;
+    change(&home, "UPDATE receipts SET created_at='2099-01-01T00:00:00.000Z' WHERE sequence=2");
+    let words = "the last receipt is of 2099-01-01T00:00:00Z, which is later than the clock says";
+    assert!(told(&home).await[0].starts_with(words));
+    assert!(Survey::of(home.path(), None).notes.iter().any(|note| note.starts_with(words)));
+}
+
+#[tokio::test]
+async fn entries_that_were_erased_with_their_journal_are_counted() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let holder = foreign(&home);
+    for _ in 0..2 {
+        call(&store, Class::Read).await.unwrap();
+    }
+    let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
+    let chain = copy.look().chains[0].id.clone();
+    let gone = "the journal of chain";
+    for (case, lost, cut) in [
+        ("the last line", 1, Some(1)),
+        ("all that is not filed", 2, Some(2)),
+        ("the file", 2, None),
+        ("nothing", 0, Some(0)),
+    ] {
+        let home = copy.copy();
+        let journal = journal_file(home.path(), &chain);
+        let text = fs::read_to_string(&journal).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        match cut {
+            Some(cut) => fs::write(&journal, lines[..lines.len() - cut].concat()).unwrap(),
+            None => fs::remove_file(&journal).unwrap(),
+        }
+        let words = format!("its journal lacks {lost} entries that were committed and not filed");
+        let survey = Survey::of(home.path(), None);
+        assert_eq!(survey.faults.iter().any(|fault| fault.contains(&words)), lost > 0, "{case}");
+        assert_eq!(faults(&home).contains(&words), lost > 0, "{case}: {:?}", faults(&home));
+        let told = told(&home).await;
+        assert_eq!(told.iter().any(|told| told.starts_with(gone)), lost > 0, "{case}: {told:?}");
+        let accounts = repairs(&home.look());
+        let counted: u64 = accounts.iter().filter_map(|it| it["lost_entries"].as_u64()).sum();
+        assert_eq!(counted, lost, "{case}: {accounts:?}");
+        assert_eq!(faults(&home), Vec::<String>::new(), "{case}: it is signed");
+    }
+    // Without any trace, nobody knows.
+    fs::remove_file(journal_file(copy.path(), &chain)).unwrap();
+    fs::remove_file(copy.path().join(format!("writers/{chain}.lock"))).unwrap();
+    assert!(told(&copy).await[0].contains("its lock file with it"));
+    assert_eq!(repairs(&copy.look())[0]["journal"], "gone");
+}
+
+#[tokio::test]
+async fn a_page_of_noise_is_told_wherever_it_is() {
+    const PAGE: usize = 4096;
+    let original = ended_chains(4).await;
+    let whole = fs::read(original.path().join(store::FILE)).unwrap();
+    let pages = whole.len() / PAGE;
+    assert!(pages > 30, "{pages}");
+    for page in (0..pages).step_by(3) {
+        let home = original.copy();
+        let mut bytes = whole.clone();
+        bytes[page * PAGE..(page + 1) * PAGE].fill(0x5a);
+        fs::write(home.path().join(store::FILE), bytes).unwrap();
+        let found = store::survey::integrity(home.path());
+        assert!(found.is_ok_and(|found| !found.is_empty()) || page == 0, "page {page}");
+        // A start uses the rest, or says why it cannot.
+        if let Ok(store) = Store::open(home.path(), &rules()) {
+            let _ = store.close().await;
+        }
+        store::repair::repair(home.path(), None).unwrap();
+        home.open().close().await.unwrap();
+        assert_eq!(store::survey::integrity(home.path()).unwrap(), Vec::<String>::new());
+    }
 }

@@ -257,12 +257,7 @@ async fn a_clock_that_is_days_ahead_deletes_nothing() {
     assert_eq!(count(home.path(), "activity"), 5);
     assert_eq!(count(home.path(), "chains WHERE status = 'expired'"), 0);
     let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
-    db.execute(
-        "UPDATE settings SET value = '{\"newest_us\":0,\"until_us\":0}'
-                WHERE name = 'retention_pause'",
-        [],
-    )
-    .unwrap();
+    db.execute("UPDATE settings SET value = '[]' WHERE name = 'clock_jumps'", []).unwrap();
     let store = home.open();
     until(&store, || count(home.path(), "activity") == 2).await;
 }
@@ -318,6 +313,25 @@ async fn payloads_are_deleted_for_size_before_records() {
     assert_eq!(count(home.path(), "activity"), 1_200);
 }
 
+/// Signs the last receipt of the only chain anew, as of 2020: it was closed today.
+fn age_end(home: &Home, key: &receipt::SigningKey) {
+    let time = "2020-01-01T00:00:00.000Z";
+    let mut last = home.look().chains[0].receipts.last().unwrap().clone();
+    last.as_object_mut().unwrap().remove("proof");
+    last["issuanceDate"] = time.into();
+    let body = receipt::canonical::text(&last.to_string()).unwrap();
+    let signed = receipt::content::Body::from_text(body).unwrap().sign(key, time);
+    let hash = receipt::verify::SignedReceipt::parse(&signed).unwrap().hash.to_string();
+    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+    let sql = "UPDATE receipts SET receipt_json = ?1, receipt_hash = ?2, created_at = ?3
+               WHERE rowid = (SELECT max(rowid) FROM receipts)";
+    db.execute(sql, [&*signed, &hash, time]).unwrap();
+    db.execute("UPDATE receipts SET timestamp = ?1", [time]).unwrap();
+    db.execute("UPDATE chains SET last_hash = ?1", [&hash]).unwrap();
+    db.execute("UPDATE checkpoints SET hash = ?1", [&hash]).unwrap();
+    std::fs::write(home.path().join("checkpoint.json"), signed).unwrap();
+}
+
 #[tokio::test]
 async fn old_chains_are_exported_and_removed_with_a_receipt() {
     let home = Home::new();
@@ -325,10 +339,7 @@ async fn old_chains_are_exported_and_removed_with_a_receipt() {
     append_old(&store, 100, 3).await;
     let key = store.key().public();
     store.close().await.unwrap();
-    // The terminal receipt is of today, as for every chain that was closed today.
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
-    db.execute("UPDATE receipts SET timestamp = '2020-01-01T00:00:00.000Z'", []).unwrap();
-    drop(db);
+    age_end(&home, &store.key());
     let mut rules = rules();
     rules.receipt_retention_days = 30;
     let store = home.open();

@@ -34,7 +34,7 @@ const STARTED: usize = FIRST + 21;
 const TYPE: usize = FIRST + 34;
 
 /// The words of a receipt whose record is gone.
-pub(super) const MISSING: &str = "its record is missing from activity";
+const MISSING: &str = "its record is missing from activity";
 
 /// The type of the action that deletes records.
 pub(super) const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
@@ -305,7 +305,7 @@ impl Reader {
             for record in self.pool.ask_in_passing(|db| lone_records(db, from, upto))? {
                 match &record.chain_id {
                     Some(chain_id) if audit.is_expired(chain_id) => {}
-                    Some(chain_id) => audit.fault(chain_id, None, record.fault()),
+                    Some(chain_id) => audit.missing_receipt(chain_id, record.fault()),
                     None => strangers += 1,
                 }
             }

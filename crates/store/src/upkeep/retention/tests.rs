@@ -1,7 +1,5 @@
 //! Rounds of retention on ledgers with many records.
 
-use jiff::SignedDuration;
-
 use super::super::tally::{self, ExpiredKind};
 use super::*;
 use crate::database::{connection, schema};
@@ -274,13 +272,33 @@ fn records_leave_for_size_but_for_the_last_day() {
 }
 
 #[test]
-fn nothing_is_deleted_while_the_clock_may_be_wrong() {
-    let mut ledger = Ledger::new(Some(RULES));
-    ledger.add(10, 91 * DAY, 0);
-    clock::examine(&ledger.db, ledger.now).unwrap();
-    ledger.round();
-    assert_eq!(ledger.count("activity"), 10);
-    ledger.now += SignedDuration::from_mins(61);
-    ledger.round();
-    assert_eq!(ledger.count("activity"), 0);
+fn nothing_is_deleted_by_a_clock_that_jumped() {
+    let limited = RetentionRules { records_max: 10, ..RULES };
+    for during_a_round in [false, true] {
+        let mut ledger = Ledger::new(Some(limited));
+        ledger.add(20, DAY / 2, 0);
+        ledger.round();
+        let day = |days: i64| SignedDuration::from_hours(24 * days);
+        ledger.now += day(1_000);
+        if !during_a_round {
+            // As the next process that starts.
+            clock::examine(&ledger.db, ledger.now).unwrap();
+            ledger.retention.began = None;
+        }
+        ledger.round();
+        assert_eq!(ledger.count("activity"), 20, "nothing of the last day is deleted");
+        // A day later, by both clocks.
+        ledger.retention.began = None;
+        ledger.now += day(1);
+        ledger.round();
+        assert_eq!(ledger.count("activity"), 10, "the limit on their number holds again");
+        ledger.retention.began = None;
+        ledger.now += day(88);
+        ledger.round();
+        assert_eq!(ledger.count("activity"), 10, "they are 89 days old");
+        ledger.retention.began = None;
+        ledger.now += day(2);
+        ledger.round();
+        assert_eq!(ledger.count("activity"), 0);
+    }
 }

@@ -12,6 +12,7 @@ use receipt::Hash;
 
 use super::line::{ChainHead, Header, Line, WrittenLine, read, write_line, write_row};
 use super::scan::{DamagedLine, Scan};
+use super::tail;
 use crate::database::files_ending;
 use crate::database::lock::is_at;
 use crate::database::timestamp;
@@ -129,6 +130,17 @@ impl Journal {
         sync(&self.file, self.durability)?;
         self.length += self.lines.len() as u64;
         Ok(())
+    }
+
+    /// Returns the number of the last entry.
+    pub(crate) fn last(&self) -> i64 {
+        self.last
+    }
+
+    /// Returns the last entry that a left journal had, according to the lock file of its chain.
+    pub(crate) fn last_known(&self) -> Option<i64> {
+        let chain_id = self.path.file_stem()?.to_str()?;
+        tail::entry(self.path.parent()?, chain_id)
     }
 
     /// Returns the length of the committed content.
@@ -311,6 +323,12 @@ pub(crate) fn unfiled(writers: &Path, chain_id: &str, filed: i64) -> Option<Unfi
     };
     let receipts = rows.iter().filter_map(promise).collect();
     Some(UnfiledPromises { entries: rows.len(), receipts })
+}
+
+/// Reports whether the journal of a chain or its lock file is there.
+pub(crate) fn has_traces(writers: &Path, chain_id: &str) -> bool {
+    let lock = writers.join(format!("{chain_id}.lock"));
+    path(writers, chain_id).exists() || lock.exists()
 }
 
 /// Returns the chains that have a journal, the oldest first.

@@ -81,6 +81,18 @@ impl Scan {
         LostEntries { spans }
     }
 
+    /// Returns the entries beyond `filed` that the journal had, up to the last that is known.
+    pub(crate) fn lost_up_to(&self, last: Option<i64>, filed: i64) -> LostEntries {
+        let mut lost = self.lost_after(filed);
+        let ends = lost.spans.iter().map(|(_, end)| *end);
+        let newest = self.rows.iter().map(|row| row.entry).chain(ends).max().unwrap_or(0);
+        let newest = newest.max(filed);
+        if let Some(last) = last.filter(|last| *last > newest) {
+            lost.spans.push((newest + 1, last));
+        }
+        lost
+    }
+
     /// Returns the number of damaged lines after an entry. A line may be in several parts.
     fn lines_after(&self, entry: i64) -> usize {
         let parts = || self.damaged.iter().filter(|line| line.after >= entry);
@@ -221,6 +233,9 @@ mod tests {
         assert_eq!(scan.lost_after(0).spans, [(2, 3)]);
         assert_eq!(scan.lost_after(2).spans, [(3, 3)]);
         assert!(scan.lost_after(3).is_empty());
+        assert_eq!(scan.lost_up_to(Some(7), 2).spans, [(3, 3), (6, 7)]);
+        assert_eq!(scan.lost_up_to(Some(7), 6).spans, [(7, 7)]);
+        assert!(scan.lost_up_to(Some(5), 3).is_empty() && scan.lost_up_to(None, 3).is_empty());
         scan.rows.drain(0..1);
         assert_eq!((scan.lost_after(0).spans, scan.lost_after(9).count()), (vec![(1, 3)], 0));
     }

@@ -123,6 +123,7 @@ impl Writer {
         let mut rows: Vec<JournalRow> =
             drafts.iter().map(|draft| draft.row(chain.issuance(&mut end))).collect();
         chain.journal.append(&mut rows)?;
+        chain.note_tail(end);
         self.set_end(end);
         Ok(rows)
     }

@@ -117,15 +117,19 @@ impl Writer {
 
     /// Expires one chain, if one is old enough and the clock can be trusted.
     fn expire_chain(&mut self) -> Result<bool, StoreError> {
-        let rules = self.retention.rules_in_effect();
-        let Some(chain_id) = rules.map_or(Ok(None), |rules| rules.expired_chain(&self.db))? else {
-            return Ok(false);
-        };
+        let Some(rules) = self.retention.rules_in_effect() else { return Ok(false) };
+        let Some(cutoff) = rules.oldest_receipt(&self.db)? else { return Ok(false) };
+        let Some(chain_id) = rules.expired_chain(&self.db, &cutoff)? else { return Ok(false) };
         let known = self.keys.known();
         if heads::set_damaged_aside(&self.db, (&self.home, &known), &chain_id)? {
             return Ok(true);
         }
-        if let Some(words) = chain_row::contradiction(&self.db, (&self.home, &known), &chain_id)? {
+        let doubt = chain_row::contradiction(&self.db, (&self.home, &known), &chain_id)?;
+        let doubt = match doubt {
+            None => chain_row::younger(&self.db, &known, (&chain_id, &cutoff))?,
+            doubt => doubt,
+        };
+        if let Some(words) = doubt {
             tracing::error!("chain {chain_id} does not expire: {words}");
             return Ok(false);
         }
