@@ -1,12 +1,14 @@
 //! The real names of files: symbolic links are followed on separate threads and for a bounded time,
 //! because a network mount that is gone never answers. What cannot be followed keeps the name that
-//! the call gave.
+//! the call gave. A file with several hard links keeps its name too, as none of them is the real
+//! one, and gets a second name that all of them share.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use tokio::sync::oneshot;
 use touch::targets::{FILESYSTEM, Target, Touches};
@@ -69,6 +71,21 @@ pub fn real_target(target: &Target) -> Option<Target> {
     let real = real_path(Path::new(target.resource()))?;
     // What is no text can have no other name in an argument either.
     Target::of_path(real.to_string_lossy().into_owned())
+}
+
+/// Returns the name that all hard links to a file share, if it has several. Blocks.
+fn shared_name(target: &Target) -> Option<Target> {
+    if target.system() != FILESYSTEM {
+        return None;
+    }
+    let file = std::fs::symlink_metadata(target.resource()).ok()?;
+    if !file.is_file() || file.nlink() < 2 {
+        return None;
+    }
+    // A number is given to another file once this one is gone.
+    let born = file.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let born = born.unwrap_or_default().as_nanos();
+    Target::of_path(format!("inode:{}:{}:{born}", file.dev(), file.ino()))
 }
 
 pub(crate) type Follow = dyn Fn(&Target) -> Option<Target> + Send + Sync;
@@ -145,11 +162,26 @@ impl Links {
 
     /// Starts to follow the links of those resources that are files.
     pub(crate) fn follow(&self, given: Touches) -> FollowedTouches {
+        self.name(given, |shared, touches| {
+            touches.renamed(|target| (shared.follow)(target)).with_other_names(shared_name)
+        })
+    }
+
+    /// Starts to find the names that files share, which have their real names already.
+    pub(crate) fn identify(&self, given: Touches) -> FollowedTouches {
+        self.name(given, |_, touches| touches.with_other_names(shared_name))
+    }
+
+    fn name(
+        &self,
+        given: Touches,
+        work: impl FnOnce(&LinksState, Touches) -> Touches + Send + 'static,
+    ) -> FollowedTouches {
         if given.all().iter().all(|touched| touched.target.system() != FILESYSTEM) {
             return FollowedTouches { given, real: None };
         }
         let touches = given.clone();
-        let real = self.submit(move |shared| touches.renamed(|target| (shared.follow)(target)));
+        let real = self.submit(move |shared| work(shared, touches));
         let real = real.map(|real| AwaitedTouches { real, time_max: self.shared.time_max });
         FollowedTouches { given, real }
     }
@@ -367,6 +399,38 @@ mod tests {
         let web = Touches::reported(Target::new("web", "/x".to_owned()), Access::Read);
         let followed = Links::default().follow(web.clone());
         assert!(followed.real.is_none() && followed.given == web);
+    }
+
+    #[tokio::test]
+    async fn hard_links_share_a_name_beside_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        fs::write(dir.join("one"), "").unwrap();
+        fs::hard_link(dir.join("one"), dir.join("two")).unwrap();
+        symlink("two", dir.join("link")).unwrap();
+        fs::write(dir.join("alone"), "").unwrap();
+        let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        let named = async |name: &str| {
+            let touches = touches(&[&path(name)]);
+            let real = Links::default().follow(touches.clone()).known().await;
+            let known = Links::default().identify(touches).known().await;
+            let names = |it: &Touches| -> Vec<String> {
+                resources(it).into_iter().map(str::to_owned).collect()
+            };
+            (names(&real), names(&known))
+        };
+        let (one, two) = (named("one").await.0, named("two").await.0);
+        assert_eq!((&*one[0], &*two[0], one.len()), (&*path("one"), &*path("two"), 2));
+        assert_eq!(one[1], two[1]);
+        assert!(one[1].starts_with("inode:"), "{one:?}");
+        assert_eq!(named("link").await.0, two);
+        assert_eq!(named("one").await.1, one);
+        assert_eq!(named("link").await.1, [path("link")], "it is no file itself");
+        // A folder has several links, and a file that is left alone has one.
+        fs::remove_file(dir.join("two")).unwrap();
+        for name in ["", "alone", "one", "none"] {
+            assert_eq!(named(name).await.0.len(), 1, "{name}");
+        }
     }
 
     /// A resolver that answers for `/dead/…` only once it is released.

@@ -3,7 +3,7 @@
 //! answered; where that is not certain, there is no folder.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use access::secrets::SecretValues;
 use domain::config::ConfigTemplate;
@@ -27,6 +27,9 @@ const ELSEWHERE: [&str; 9] =
 /// Programs that pass messages on to a server elsewhere.
 const BRIDGES: [&str; 3] = ["mcp-proxy", "mcp-remote", "supergateway"];
 
+/// The variable with the folder that `~` means.
+const HOME: &str = "HOME";
+
 /// The place of a server's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerPlace {
@@ -36,6 +39,8 @@ pub struct ServerPlace {
     folder: Option<Arc<str>>,
     /// The first folder among its arguments, if it is the reference file server.
     allowed: Option<Arc<str>>,
+    /// The folder that `~` means to it.
+    pub(crate) home: Option<Arc<str>>,
     /// The folders that the client named when the server asked.
     roots: ClientRoots,
 }
@@ -68,7 +73,14 @@ impl ServerPlace {
         let secrets = SecretValues::default();
         let value = |template: &ConfigTemplate| secrets.expand(template).unwrap_or_default();
         let args: Vec<String> = command.args.iter().map(value).collect();
-        ServerPlace::of_command(&command.command, &args, command.cwd.as_deref())
+        let place = ServerPlace::of_command(&command.command, &args, command.cwd.as_deref());
+        match command.env.iter().rfind(|(name, _)| name == HOME) {
+            Some((_, home)) if place.is_local => {
+                let home = Some(value(home)).filter(|home| home.starts_with('/'));
+                ServerPlace { home: home.map(Into::into), ..place }
+            }
+            _ => place,
+        }
     }
 
     /// Returns the place of a command that this process starts in a folder, or in its own.
@@ -88,12 +100,13 @@ impl ServerPlace {
     fn in_folder(cwd: Option<&Path>) -> ServerPlace {
         let folder = std::path::absolute(cwd.unwrap_or(Path::new(".")));
         let folder = folder.ok().and_then(|folder| folder.to_str().map(Into::into));
-        ServerPlace { is_local: true, folder, ..ServerPlace::default() }
+        ServerPlace { is_local: true, folder, home: home(), ..ServerPlace::default() }
     }
 
     /// Returns the place of the gate's own tools, which work in this folder.
     pub(crate) fn of_builtin(root: &Arc<str>) -> ServerPlace {
-        ServerPlace { is_local: true, folder: Some(root.clone()), ..ServerPlace::default() }
+        let folder = Some(root.clone());
+        ServerPlace { is_local: true, folder, home: home(), ..ServerPlace::default() }
     }
 
     /// Returns the same place for a connection on which a client named its roots.
@@ -142,6 +155,15 @@ impl ClientRoots {
     }
 }
 
+/// Returns the folder that `~` means to programs that this one starts.
+pub fn home() -> Option<Arc<str>> {
+    static OWN: LazyLock<Option<Arc<str>>> = LazyLock::new(|| {
+        let home = std::env::var(HOME).ok().filter(|home| home.starts_with('/'));
+        home.map(Into::into)
+    });
+    OWN.clone()
+}
+
 /// Returns the path in a `file` address.
 fn folder_of(uri: &str) -> Option<String> {
     let rest = uri.strip_prefix("file://")?;
@@ -161,7 +183,7 @@ fn allowed(program: &str, args: &[String], folder: &str) -> Option<Arc<str>> {
     };
     let path = args[after..].iter().find(|arg| !arg.starts_with('-'))?;
     let path = match path.strip_prefix("~/") {
-        Some(rest) => PathBuf::from(std::env::var_os("HOME")?).join(rest),
+        Some(rest) => PathBuf::from(&*home()?).join(rest),
         None => PathBuf::from(folder).join(path),
     };
     path.to_str().map(Into::into)

@@ -170,7 +170,7 @@ impl CallStart {
 
     /// Returns the start of a call that ended so: under the names that its end has, if it has any.
     pub(crate) fn ended(mut self: Arc<CallStart>, ended: &CallEnd) -> Arc<CallStart> {
-        if ended.has_touches() && ended.touches != self.touches {
+        if ended.has_touches() && !ended.touches.is_said_by(&self.touches) {
             Arc::make_mut(&mut self).touches = ended.touches.clone();
         }
         self

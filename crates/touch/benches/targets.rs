@@ -7,8 +7,12 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Map, Value, json};
 use touch::targets::{CallPlace, TargetPlan, ToolShape};
 
-const PLACE: CallPlace<'_> =
-    CallPlace { root: Some("/srv/dev/shop"), is_local: true, query_key: &[7; 32] };
+const PLACE: CallPlace<'_> = CallPlace {
+    root: Some("/srv/dev/shop"),
+    home: Some("/home/ada"),
+    is_local: true,
+    query_key: &[7; 32],
+};
 
 /// A tool with the arguments of an ordinary call.
 fn ordinary() -> Vec<(&'static str, &'static str, Value)> {

@@ -1,7 +1,7 @@
 //! Containers and their contents, by their names alone: a folder and its files, a repository and its
 //! issues, a table and its rows.
 
-use crate::targets::FILESYSTEM;
+use crate::targets::{FILESYSTEM, WEB};
 
 /// Reports whether a resource lies in another: the name of the container is followed by a separator.
 /// In names of files only a slash separates, and a full stop only where there is no slash, because
@@ -12,6 +12,8 @@ pub fn contains(system: &str, container: &str, content: &str) -> bool {
     };
     let separates = |char: char| match char {
         '/' => true,
+        // An address and the same with a query.
+        '?' => system == WEB,
         '#' | ':' | '@' => system != FILESYSTEM,
         '.' => system != FILESYSTEM && !content.contains('/'),
         _ => false,
@@ -30,8 +32,9 @@ pub fn container_name(written: &str) -> &str {
 /// Returns the names that containers of a resource can have, the outermost first; which of them
 /// contain it depends on the system.
 pub fn possible_containers(content: &str) -> impl Iterator<Item = &str> {
-    let ends =
-        content.char_indices().filter(|(_, char)| matches!(char, '/' | '#' | ':' | '@' | '.'));
+    let ends = content
+        .char_indices()
+        .filter(|(_, char)| matches!(char, '/' | '?' | '#' | ':' | '@' | '.'));
     let names = ends.flat_map(move |(at, char)| {
         let with_slash = (char == '/').then(|| &content[..=at]);
         [Some(&content[..at]), with_slash].into_iter().flatten()
@@ -62,6 +65,9 @@ mod tests {
             ("db", "analytics", "analytics.events", true),
             ("db", "events", "events/42", true),
             ("web", "https://x.org/a", "https://x.org/a/b", true),
+            ("web", "https://x.org/a", "https://x.org/a?~0f0f0f0f0f0f", true),
+            ("web", "https://x.org/a?~0f0f0f0f0f0f", "https://x.org/a?~1f1f1f1f1f1f", false),
+            ("db", "a", "a?b", false),
         ] {
             assert_eq!(contains(system, container, content), expected, "{container} {content}");
             let is_possible = possible_containers(content).any(|name| name == container);

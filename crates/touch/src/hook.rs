@@ -42,12 +42,13 @@ pub enum RealName {
 }
 
 /// Returns the frame as JSON text without likely secrets, or `None` for an event that is not
-/// recorded. A field that would invalidate the frame is omitted rather than losing the event. `real`
-/// follows the links of a file.
+/// recorded. A field that would invalidate the frame is omitted rather than losing the event. `home`
+/// is the folder that `~` means to the agent, and `real` follows the links of a file.
 pub fn frame(
     event: &str,
     now: Timestamp,
     redactor: &Redactor,
+    home: Option<&str>,
     real: impl FnOnce(&Target) -> RealName,
 ) -> Result<Option<String>, HookFault> {
     let Some(checked) = Object::parse(event)? else {
@@ -72,7 +73,7 @@ pub fn frame(
         (redacted(event.tool_input, redactor)?, redacted(event.tool_response, redactor)?);
     event.redact(redactor);
     let mut omitted = Vec::new();
-    let named = touched(&tool, event.tool_input, &cwd).map(|given| match real(&given) {
+    let named = touched(&tool, event.tool_input, &cwd, home).map(|given| match real(&given) {
         RealName::Same => given,
         RealName::Other(real) => real,
         RealName::Unknown => {
@@ -228,17 +229,23 @@ fn tool(name: &str) -> Tool<'_> {
 
 /// Returns the file or folder that one of the agent's own tools touches. The gate names what a
 /// server's tool touches, by the tool's plan.
-fn touched(tool: &Tool<'_>, input: Option<&RawValue>, cwd: &str) -> Option<Target> {
+fn touched(
+    tool: &Tool<'_>,
+    input: Option<&RawValue>,
+    cwd: &str,
+    home: Option<&str>,
+) -> Option<Target> {
     if tool.server.is_some() {
         return None;
     }
     let input = Object::parse(input?.get()).ok()??;
     let text = |name: &str| input.members().get(name)?.as_str();
-    match tool.name {
-        "Bash" => targets::of_shell(text("command")?, cwd),
-        "Glob" | "Grep" | "LS" => targets::of_file(text("path")?, cwd),
-        _ => targets::of_file(text("file_path").or_else(|| text("notebook_path"))?, cwd),
-    }
+    let path = match tool.name {
+        "Bash" => return targets::of_shell(text("command")?, cwd, home),
+        "Glob" | "Grep" | "LS" => text("path")?,
+        _ => text("file_path").or_else(|| text("notebook_path"))?,
+    };
+    targets::of_own_file(path, cwd, home)
 }
 
 fn fitting(text: Option<&str>) -> Option<&str> {
@@ -277,7 +284,8 @@ mod tests {
 
     fn text(members: Value) -> Option<String> {
         let event = event(members).to_string();
-        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, |_| RealName::Same).unwrap()
+        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, Some("/home/ada"), |_| RealName::Same)
+            .unwrap()
     }
 
     fn read(members: Value) -> EventFrame {
@@ -324,6 +332,12 @@ mod tests {
             ("WebFetch", json!({"url": "https://example.com", "prompt": "x"}), None),
             ("Write", json!({"file_path": "a\u{0}b"}), Some(("filesystem", "/w/a⟨U+0000⟩b"))),
             ("Write", json!({"file_path": "x".repeat(1 << 20)}), None),
+            ("Write", json!({"file_path": "~/a"}), Some(("filesystem", "/home/ada/a"))),
+            (
+                "Bash",
+                json!({"command": "sort x | uniq > ~/a"}),
+                Some(("filesystem", "/home/ada/a")),
+            ),
             ("Write", json!({"file_path": 7}), None),
             ("Read", json!("text"), None),
         ] {
@@ -364,7 +378,8 @@ mod tests {
             (other(&format!("/{}", "x".repeat(5000))), None, vec![TARGET]),
         ] {
             let event = event(json!({})).to_string();
-            let text = frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, |_| real.clone());
+            let text =
+                frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, Some("/home/ada"), |_| real.clone());
             let frame = EventFrame::parse(text.unwrap().unwrap().as_bytes()).unwrap();
             let found = frame.target.as_ref().map(Target::resource);
             assert_eq!(
@@ -400,7 +415,7 @@ mod tests {
         ] {
             assert_eq!(text(members.clone()), None, "{members}");
         }
-        let frame = |text| frame(text, Timestamp::UNIX_EPOCH, &BUILTIN, |_| RealName::Same);
+        let frame = |text| frame(text, Timestamp::UNIX_EPOCH, &BUILTIN, None, |_| RealName::Same);
         assert!(frame("[]").unwrap().is_none());
         assert!(frame("{").is_err());
     }

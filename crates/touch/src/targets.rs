@@ -25,6 +25,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(crate) use canonical::WEB;
 pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
     ToolPattern, UnfitTargetRule, glob, system_fault,
@@ -120,8 +121,13 @@ pub fn extract(server: &str, _tool: &str, arguments: &Map<String, Value>) -> Opt
 }
 
 /// Returns the target of a built-in tool: its file or folder, or for a command the one file that it
-/// certainly changes. `root` is the tools' working directory.
-pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Option<Target> {
+/// certainly changes. `root` is the tools' working directory; only a shell knows a `home`.
+pub fn of_builtin(
+    tool: &str,
+    arguments: &Map<String, Value>,
+    root: &str,
+    home: Option<&str>,
+) -> Option<Target> {
     let text = |names: &[&str]| {
         let given = names.iter().filter_map(|name| arguments.get(*name));
         given.into_iter().find(|value| !value.is_null()).and_then(Value::as_str)
@@ -132,7 +138,7 @@ pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Opt
         "Grep" => of_file(text(&["path", "cwd"]).unwrap_or("."), root),
         "Bash" => {
             let cwd = absolute(text(&["cwd"]).unwrap_or("."), root, Parents::Kept)?;
-            of_shell(text(&["command"])?, &cwd)
+            of_shell(text(&["command"])?, &cwd, home)
         }
         _ => None,
     }
@@ -141,6 +147,11 @@ pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Opt
 /// Returns the target for a file of this machine; a relative path needs an absolute `cwd`.
 pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
     Target::of_path(clean(path, cwd)?)
+}
+
+/// Returns the target for a file that a program of this user names, to which `~` is its home.
+pub fn of_own_file(path: &str, cwd: &str, home: Option<&str>) -> Option<Target> {
+    of_file(&canonical::from_home(path, home), cwd)
 }
 
 /// Returns the target for a server's resource: a file of this machine, an address that means the same
@@ -153,9 +164,9 @@ pub fn of_resource(server: &str, uri: &str, place: &CallPlace<'_>) -> Option<Tar
 
 /// Returns the one file that a shell command certainly changes, if there is exactly one. Its path
 /// keeps each `..`, which leads out of the folder that a link before it leads to: only once the links
-/// are followed is it the name of a file.
-pub fn of_shell(command: &str, cwd: &str) -> Option<Target> {
-    Target::of_path(absolute(&shell::changed_file(command)?, cwd, Parents::Kept)?)
+/// are followed is it the name of a file. `home` is the folder that `~` means to the shell.
+pub fn of_shell(command: &str, cwd: &str, home: Option<&str>) -> Option<Target> {
+    Target::of_path(absolute(&shell::changed_file(command, home)?, cwd, Parents::Kept)?)
 }
 
 /// The result of the first key that applies. A match ends the search even if its value is unusable.

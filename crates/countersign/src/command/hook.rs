@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use gateway::links;
+use gateway::{links, place};
 use jiff::Timestamp;
 use redact::Redactor;
 use touch::hook::{self, RealName};
@@ -29,7 +29,8 @@ pub(crate) fn run(site: &Site) -> Result<(), Failure> {
     })?;
     let (home, redactor) = (site.home(), redactor(site));
     home.iter().for_each(|home| home.hide_keys(redactor.known()));
-    let frame = hook::frame(&event, Timestamp::now(), &redactor, real_name)
+    let user = place::home();
+    let frame = hook::frame(&event, Timestamp::now(), &redactor, user.as_deref(), real_name)
         .map_err(|error| Failure::input(error.to_string()))?;
     let Some(frame) = frame else {
         return Ok(());

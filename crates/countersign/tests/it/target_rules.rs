@@ -247,3 +247,37 @@ async fn a_well_known_server_is_one_system_under_two_names_and_its_name_gives_no
     let (status, answer) = gate.rest(Method::POST, "/api/v1/tools/call", Some(body)).await;
     assert_ne!(status, 200, "{answer}");
 }
+
+/// The keys that name a resource for any tool do so on the record of a call, whatever else the tool
+/// has.
+#[tokio::test]
+async fn every_key_for_any_tool_names_the_target_of_a_call() {
+    let servers = |dir: &Path| json!({"s": scripted(dir, "s", &json!([{"name": "act"}]))});
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("s").await;
+    for (arguments, system, resource) in [
+        (json!({"url": "https://h/a?x=1"}), "web", None),
+        (json!({"uri": "https://h/a"}), "web", Some("https://h/a")),
+        (json!({"endpoint": "/v1/users"}), "s", Some("/v1/users")),
+        (json!({"table": "events"}), "s", Some("events")),
+        (json!({"collection": "events"}), "s", Some("events")),
+        (json!({"table": "events", "database": "analytics"}), "s", Some("analytics.events")),
+        (json!({"table": "events", "schema": "public"}), "s", Some("public.events")),
+        (json!({"collection": "c", "dataset": "d"}), "s", Some("d.c")),
+        (json!({"collection": "c", "keyspace": "k"}), "s", Some("k.c")),
+        (json!({"owner": "o", "repo": "r"}), "s", Some("o/r")),
+        (json!({"path": "/no/such/file"}), "filesystem", Some("/no/such/file")),
+        (json!({"key": "k"}), "s", Some("k")),
+        (json!({"bucket": "b"}), "s", Some("b")),
+        (json!({"bucket": "b", "object": "o"}), "s", Some("b/o")),
+        (json!({"object": "o"}), "s", Some("o")),
+        (json!({"resource": "invoices/7"}), "s", Some("invoices/7")),
+        (json!({"resource": "invoices/7", "title": "x", "value": 1}), "s", Some("invoices/7")),
+        (json!({"resource_id": "i"}), "s", Some("resource/i")),
+    ] {
+        let found = called(&gate, "s:act", arguments.clone()).await;
+        let (found_system, found_resource) = found.unwrap_or_default();
+        assert_eq!(found_system, system, "{arguments}");
+        assert!(resource.is_none_or(|it| it == found_resource), "{arguments}: {found_resource}");
+    }
+}

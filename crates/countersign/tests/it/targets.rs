@@ -357,6 +357,39 @@ async fn smoke_a_file_touched_in_two_ways_is_one_meeting() {
     eventually(|| async { (meetings(&gate, "").await == ["write-write"]).then_some(()) }).await;
 }
 
+/// No hard link is the real name of a file, so that each is recorded as it was given.
+#[tokio::test]
+async fn two_hard_links_of_a_file_are_one_meeting() {
+    let gate = gate().await;
+    let (dir, folder) = (gate.dir.path(), gate.dir.path().canonicalize().unwrap());
+    std::fs::hard_link(folder.join("real/f.txt"), folder.join("hard.txt")).unwrap();
+    let client = gate.http().await;
+    client.two_key_call("read", "workspace:Read", json!({"path": "hard.txt"})).await;
+    let own = json!({"file_path": folder.join("real/f.txt"), "content": "x"});
+    hooked(dir, &event(&folder, "Write", own, "t1")).await;
+    let found = records_when(&gate.home(), |records| records.len() == 2).await;
+    let names: Vec<&str> = found.iter().filter_map(|it| it["resource"].as_str()).collect();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    assert_eq!(names, [path("hard.txt"), path("real/f.txt")]);
+    eventually(|| async { (meetings(&gate, "").await == ["read-write"]).then_some(()) }).await;
+}
+
+/// The home is that of the server, which the config may set.
+#[tokio::test]
+async fn a_path_in_the_home_of_a_server_is_a_file_of_this_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = tree(dir.path());
+    let mut server = scripted(dir.path(), "s", &file_tools());
+    server["env"] = json!({"HOME": folder});
+    let config = json!({"mcpServers": {"s": server}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let client = gate.http().await;
+    client.two_key_call("read", "s:read_file", json!({"path": "~/linked/f.txt"})).await;
+    let found = records_when(&gate.home(), |records| records.len() == 1).await;
+    assert_all_name(&found, &folder.join("real/f.txt"));
+}
+
 #[tokio::test]
 async fn hook_events_that_nobody_knows_are_left_alone() {
     let dir = TempDir::new().unwrap();

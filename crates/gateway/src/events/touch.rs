@@ -11,8 +11,8 @@ use touch::frame::EventFrame;
 use touch::hook;
 use touch::targets::{Access, CallPlace, SecretTexts, Target, TargetBasis, Touches};
 
-use crate::Gateway;
 use crate::pipeline::touch::NamedTouches;
+use crate::{Gateway, place};
 
 /// The agent's own tool that reads an address.
 const WEB_FETCH: &str = "WebFetch";
@@ -29,7 +29,10 @@ pub(super) async fn named(
         // The hook had no time for it; other senders name files as they like.
         let is_unresolved = touches.main().is_some_and(Target::is_unresolved);
         let is_open = has(hook::LINKS) || is_unresolved;
-        let touches = if is_open { real(gateway, touches).await } else { touches };
+        let touches = match is_open {
+            true => real(gateway, touches).await,
+            false => gateway.shared.links.identify(touches).known().await,
+        };
         return NamedTouches { touches, warnings: Vec::new() };
     }
     if has(hook::TARGET) {
@@ -80,8 +83,12 @@ async fn found(
     };
     let place = gateway.shared.registry.place(&known.name.server, None);
     // An agent may run the same server itself, in another folder.
-    let place =
-        CallPlace { root: None, is_local: place.is_local, query_key: &gateway.shared.query_key };
+    let place = CallPlace {
+        root: None,
+        home: place.home.as_deref(),
+        is_local: place.is_local,
+        query_key: &gateway.shared.query_key,
+    };
     let hints = hints(gateway, &known.name);
     let access = Access::of_call(hints, known.declared.or(class), plan.verb);
     planned(gateway, plan, &place, access, &input)
@@ -99,7 +106,13 @@ async fn by_names(
     let (source, empty) = (PlanSource::new(&server.into(), None), Map::new());
     let plan = ToolPlan::by_names(&source, &frame.tool, input.as_object().unwrap_or(&empty));
     let access = Access::of_call(None, class, plan.verb);
-    let place = CallPlace { root: None, is_local: true, query_key: &gateway.shared.query_key };
+    let home = place::home();
+    let place = CallPlace {
+        root: None,
+        home: home.as_deref(),
+        is_local: true,
+        query_key: &gateway.shared.query_key,
+    };
     let named = planned(gateway, &plan, &place, access, &input);
     if gateway.shared.links.are_here(&named.touches).await {
         return named;

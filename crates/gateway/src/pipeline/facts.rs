@@ -60,6 +60,7 @@ impl Snapshot {
         let info = server.and_then(|server| server.listing.plan_source().info.as_deref());
         CallPlace {
             root: self.place.root(info),
+            home: self.place.home.as_deref(),
             is_local: self.place.is_local,
             query_key: &self.query_key,
         }

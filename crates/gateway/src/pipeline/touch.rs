@@ -168,7 +168,7 @@ fn planned(
         // The gate's own tools need no plan.
         Some(Source::Builtin) => {
             let root = place.root.unwrap_or_default();
-            let target = targets::of_builtin(&call.tool.tool, arguments, root);
+            let target = targets::of_builtin(&call.tool.tool, arguments, root, place.home);
             (target, TargetBasis::NO_RESOURCE)
         }
         Some(Source::Mcp(_) | Source::Plugin(_)) | None => (None, TargetBasis::UNKNOWN_TOOL),

@@ -230,7 +230,7 @@ impl Drafts {
 /// Returns the start of a call as its end leaves it. An end that names the same resources again, or
 /// says the same of them, need not keep that.
 fn joined(call: Arc<CallStart>, ended: &mut CallEnd) -> Arc<CallStart> {
-    if ended.touches == call.touches {
+    if ended.touches.is_said_by(&call.touches) {
         ended.touches = Touches::default();
     }
     ended.warnings.retain(|warning| !call.warnings.contains(warning));

@@ -9,7 +9,7 @@ use redact::{REDACTED, is_secret_key};
 use text::{hex, percent};
 
 /// The system of addresses, whichever tool reaches them.
-pub(super) const WEB: &str = "web";
+pub(crate) const WEB: &str = "web";
 
 /// Schemes whose addresses mean the same to everyone. Others, such as `memo://`, are a server's own.
 const SHARED_SCHEMES: &[&str] =
@@ -127,6 +127,9 @@ pub(super) fn kind(text: &str) -> String {
 /// Returns the singular of a noun in lower case, by the regular endings only.
 pub(super) fn singular(word: &str) -> Cow<'_, str> {
     let stem = |cut: usize| &word[..word.len() - cut];
+    if ["series", "species"].iter().any(|same| word.ends_with(same)) {
+        return Cow::Borrowed(word);
+    }
     if word.len() > 4 && word.ends_with("ies") {
         return Cow::Owned(format!("{}y", stem(3)));
     }
@@ -139,7 +142,7 @@ pub(super) fn singular(word: &str) -> Cow<'_, str> {
 }
 
 /// Returns a file of this machine, from its path or `file:` address. A server elsewhere has its own
-/// files, and a relative path needs a known folder; `~` and `$X` depend on the server.
+/// files, a relative path needs a known folder and `~` a known home; `$X` depends on the server.
 pub(super) fn file(path: &str, place: &CallPlace<'_>) -> Option<Target> {
     if !place.is_local {
         return None;
@@ -149,8 +152,18 @@ pub(super) fn file(path: &str, place: &CallPlace<'_>) -> Option<Target> {
         return of_file(&path, root);
     }
     let path = tidy(path);
+    let path = from_home(&path, place.home);
     let is_elsewhere = path.contains("://") || path.starts_with(['~', '$']);
     if is_elsewhere { None } else { of_file(&path, root) }
+}
+
+/// Returns a path with the home folder in place of `~`. The home of another user is not known.
+pub(super) fn from_home<'p>(path: &'p str, home: Option<&str>) -> Cow<'p, str> {
+    let rest = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    match (rest, home) {
+        (Some(rest), Some(home)) => Cow::Owned(format!("{home}{rest}")),
+        _ => Cow::Borrowed(path),
+    }
 }
 
 /// Reports whether text is a `file:` address.
@@ -204,6 +217,15 @@ pub(super) fn web(address: &str, place: &CallPlace<'_>) -> Option<Target> {
     }
     let digest = query_digest(query, place.query_key);
     Target::recorded(WEB, canonical + &digest)
+}
+
+/// Returns the object of a server's bucket at an address of a store.
+pub(super) fn stored_at(address: &Target, system: &str) -> Option<Target> {
+    let (scheme, name) = address.resource().split_once("://")?;
+    if !["s3", "gs"].contains(&scheme) || name.contains('?') {
+        return None;
+    }
+    Target::recorded(system, unescaped(name).unwrap_or_else(|| name.to_owned()))
 }
 
 /// Returns an address without what its opener leaves out.

@@ -106,6 +106,24 @@ impl GenericPlan {
         }
     }
 
+    /// Reports whether no parameter can name a resource but the known ones.
+    pub(super) fn names_only(&self, properties: &Map<String, Value>, known: &[String]) -> bool {
+        let is_plain = |(key, schema): (&String, &Value)| {
+            let role = given::role(self, key);
+            match role.as_deref() {
+                _ if known.contains(key) => true,
+                None | Some(Role::Value | Role::Method) => true,
+                // What an object may hold is known only if its schema says it.
+                Some(Role::Envelope { .. }) => match inner_properties(schema) {
+                    Some(inner) => self.names_only(inner, known),
+                    None => is_scalar(schema),
+                },
+                Some(_) => false,
+            }
+        };
+        properties.iter().all(is_plain)
+    }
+
     /// Returns the parameters that may name a resource, in the order of their names.
     pub(super) fn keys(&self) -> Vec<&str> {
         let mut keys: Vec<&str> = self
@@ -119,6 +137,15 @@ impl GenericPlan {
 
     pub(super) fn system(&self) -> &str {
         &self.system
+    }
+}
+
+/// Reports whether no value of a schema holds an object.
+fn is_scalar(schema: &Value) -> bool {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => schema.get("items").is_some_and(is_scalar),
+        Some(kind) => ["boolean", "integer", "number", "string"].contains(&kind),
+        None => false,
     }
 }
 

@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::canonical::WEB;
+use super::canonical::{self, WEB};
 use super::generic::GenericPlan;
 use super::keys::KnownKeys;
 use super::mapping::{RuleResource, TargetMapping, TargetRule};
+use super::table::{self, KnownRule};
 use super::template::{Found, TargetTemplate};
-use super::{Access, RESOURCE_BYTES_MAX, Target, TargetBasis, table};
+use super::{Access, RESOURCE_BYTES_MAX, Target, TargetBasis};
 
 /// The parts of a tool that decide what its arguments mean.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,8 @@ pub struct CallPlace<'a> {
     /// The folder from which the server resolves relative paths, if it runs on this machine and
     /// its folder is known.
     pub root: Option<&'a str>,
+    /// The folder that `~` means to the server, if it runs on this machine.
+    pub home: Option<&'a str>,
     /// The server runs on this machine, so that its absolute paths are files here.
     pub is_local: bool,
     /// The key of the hash that replaces the query of an address.
@@ -54,13 +57,19 @@ impl PlannedTargets {
         PlannedTargets { found, basis, is_partial: false }
     }
 
-    /// Adds the resources of known services that the pages at these addresses show.
-    fn with_shown(mut self) -> PlannedTargets {
+    /// Adds what the addresses mean to others: the resources of known services that pages show, and
+    /// the objects of the server's own buckets.
+    fn with_shown(mut self, system: &str) -> PlannedTargets {
         let pages = self.found.iter().filter(|(target, _)| target.system() == WEB);
-        let shown: Vec<(Target, Option<Access>)> = pages
-            .filter_map(|(target, access)| Some((table::shown_at(target)?, *access)))
-            .collect();
-        self.found.extend(shown);
+        let shown =
+            |page: &Target| table::shown_at(page).or_else(|| canonical::stored_at(page, system));
+        let shown: Vec<(Target, Option<Access>)> =
+            pages.filter_map(|(target, access)| Some((shown(target)?, *access))).collect();
+        for one in shown {
+            if self.found.iter().all(|(had, _)| *had != one.0) {
+                self.found.push(one);
+            }
+        }
         self
     }
 }
@@ -115,6 +124,7 @@ impl TargetPlan {
     pub fn compile(shape: &ToolShape<'_>, mapping: Option<&TargetMapping>) -> TargetPlan {
         let named = mapping.and_then(|mapping| mapping.system.as_deref());
         let system = named.unwrap_or(shape.server);
+        let generic = GenericPlan::compile(shape);
         let mut rules: Vec<PlanRule> = Vec::new();
         if let Some(mapping) = mapping {
             let fits = mapping.rules.iter().filter(|rule| rule.tools.matches(shape.tool));
@@ -128,7 +138,7 @@ impl TargetPlan {
         if let Some(known) = shape.info.and_then(table::find) {
             let fits = known.rules.iter().filter(|known| known.rule.tools.matches(shape.tool));
             let origin = TargetBasis::new(format!("builtin:{}", known.key));
-            rules.extend(fits.filter_map(|rule| {
+            rules.extend(fits.filter(|rule| rule.is_of(shape, &generic)).filter_map(|rule| {
                 let theirs = rule.system.as_deref().or(known.system.as_deref());
                 let system = named.or(theirs).unwrap_or(shape.server);
                 PlanRule::fitted(&rule.rule, shape, &origin, system)
@@ -137,7 +147,6 @@ impl TargetPlan {
         // No rule is tried after one that always decides.
         let last = rules.iter().position(|rule| rule.resource == RuleResource::Nothing);
         rules.truncate(last.map_or(rules.len(), |at| at + 1));
-        let generic = GenericPlan::compile(shape);
         let keys = KnownKeys::of(shape.properties);
         TargetPlan { system: system.to_owned(), rules, generic, keys }
     }
@@ -145,7 +154,7 @@ impl TargetPlan {
     /// Returns the resources that the arguments name. Neither their order nor anything outside the
     /// arguments and the place changes the result.
     pub fn find(&self, arguments: &Map<String, Value>, place: &CallPlace<'_>) -> PlannedTargets {
-        self.decide(&self.keys.kept(arguments), place).1.with_shown()
+        self.decide(&self.keys.kept(arguments), place).1.with_shown(&self.system)
     }
 
     /// Returns the keys that the tool does not have, which name nothing: `query`, `filter.owner`.
@@ -173,7 +182,7 @@ impl TargetPlan {
         place: &CallPlace<'_>,
     ) -> ExplainedTargets {
         let (rule, planned) = self.decide(&self.keys.kept(arguments), place);
-        let planned = planned.with_shown();
+        let planned = planned.with_shown(&self.system);
         let rule = match rule {
             Some(at) => Some(self.rules[at].step()),
             None if planned.found.is_empty() => None,
@@ -237,6 +246,16 @@ impl TargetPlan {
             },
         };
         (None, PlannedTargets { is_partial, ..planned })
+    }
+}
+
+impl KnownRule {
+    /// Reports whether the rule may speak for a tool. One that names nothing would hide what a
+    /// server by the same name touches, so its tool must have no argument that names a resource but
+    /// those of the known server's.
+    fn is_of(&self, shape: &ToolShape<'_>, generic: &GenericPlan) -> bool {
+        self.rule.resource != RuleResource::Nothing
+            || !shape.properties.is_empty() && generic.names_only(shape.properties, &self.with)
     }
 }
 

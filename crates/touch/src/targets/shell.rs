@@ -1,24 +1,37 @@
-//! Finds the files that a shell command certainly changes. Only a single simple command with
-//! literal words is analyzed; expansions, pipes and branches are not.
+//! Finds the file that a shell command certainly changes. Only a single command or pipeline is
+//! analyzed, and only literal words name files; lists of commands and branches are not read.
 
-/// Characters with a special meaning to a shell.
-const ACTIVE: &str = "|&;<()$`*?[]{}~!#\n\r";
+mod words;
 
-/// Returns the file that the command certainly changes, as written.
-pub(super) fn changed_file(command: &str) -> Option<String> {
-    let simple = read(command.trim())?;
-    let operand = changed_operand(&simple.words);
-    let mut redirected = simple.redirects.into_iter().filter(|file| file != "/dev/null");
-    match (operand, redirected.next(), redirected.next()) {
-        (Operand::File(file), None, _) => Some(file),
-        (Operand::None, Some(file), None) => Some(file),
+use words::{ShellWord, SimpleCommand};
+
+/// Places that a redirect changes nothing in.
+const STREAMS: [&str; 4] = ["/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"];
+
+/// Long options of `sed` that change neither its operands nor their meaning.
+const SED_OPTIONS: [&str; 5] = ["null-data", "quiet", "regexp-extended", "separate", "silent"];
+
+/// Returns the file that the command certainly changes, as written; `home` is the folder of `~`.
+pub(super) fn changed_file(command: &str, home: Option<&str>) -> Option<String> {
+    let pipeline = words::read(command.trim(), home)?;
+    let is_alone = pipeline.len() == 1;
+    let mut redirected: Vec<String> = Vec::new();
+    let mut operand = Operand::None;
+    for SimpleCommand { words, redirects } in pipeline {
+        match changed_operand(&words) {
+            Operand::None => {}
+            found if is_alone => operand = found,
+            Operand::File(_) | Operand::Unclear => return None,
+        }
+        for file in redirects {
+            redirected.extend(Some(file?).filter(|file| !STREAMS.contains(&file.as_str())));
+        }
+    }
+    match (operand, redirected.len()) {
+        (Operand::File(file), 0) => Some(file),
+        (Operand::None, 1) => redirected.pop(),
         _ => None,
     }
-}
-
-struct Simple {
-    words: Vec<String>,
-    redirects: Vec<String>,
 }
 
 enum Operand {
@@ -27,100 +40,88 @@ enum Operand {
     Unclear,
 }
 
-fn changed_operand(words: &[String]) -> Operand {
-    let Some((name, rest)) = words.split_first() else {
-        return Operand::None;
-    };
-    let (flags, count) = match name.as_str() {
-        "rm" => ("dfirRvI", 1),
-        "mv" => ("finuv", 2),
-        "cp" => ("afinpruvRP", 2),
-        _ => return Operand::None,
-    };
-    match operands(rest, flags) {
-        Some(files) if files.len() == count => Operand::File(files[count - 1].to_owned()),
-        _ => Operand::Unclear,
+impl Operand {
+    /// Returns the last of a number of operands.
+    fn last_of(files: Option<Vec<&ShellWord>>, count: usize) -> Operand {
+        let last = files.filter(|files| files.len() == count).and_then(|mut files| files.pop());
+        last.and_then(|word| word.literal.clone()).map_or(Operand::Unclear, Operand::File)
     }
 }
 
-/// Returns `None` if an option might change the meaning of the operands.
-fn operands<'a>(words: &'a [String], flags: &str) -> Option<Vec<&'a str>> {
+fn changed_operand(words: &[ShellWord]) -> Operand {
+    let Some((name, rest)) = words.split_first() else {
+        return Operand::None;
+    };
+    let (flags, count) = match name.literal.as_deref() {
+        Some("rm") => ("dfirRvI", 1),
+        Some("mv") => ("finuv", 2),
+        Some("cp") => ("afinpruvRP", 2),
+        Some("sed") => return edited(rest),
+        _ => return Operand::None,
+    };
+    Operand::last_of(operands(rest, flags), count)
+}
+
+/// Returns `None` if an option might change the meaning of the operands, or an operand is not known.
+fn operands<'a>(words: &'a [ShellWord], flags: &str) -> Option<Vec<&'a ShellWord>> {
     let mut files = Vec::new();
     let mut options = true;
     for word in words {
-        match word.strip_prefix('-').filter(|_| options) {
+        match word.literal.as_deref()?.strip_prefix('-').filter(|_| options) {
             Some("-") => options = false,
             Some("-force" | "-recursive" | "-verbose") => {}
             Some(letters) if !letters.is_empty() && letters.chars().all(|c| flags.contains(c)) => {}
             Some(_) => return None,
-            None => files.push(word.as_str()),
+            None => files.push(word),
         }
     }
     Some(files)
 }
 
-/// Splits a command into literal words and the files of its `>` and `>>`.
-fn read(command: &str) -> Option<Simple> {
-    let mut simple = Simple { words: Vec::new(), redirects: Vec::new() };
-    let mut rest = command;
-    let mut redirect = false;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t']);
-        if rest.is_empty() {
-            return (!redirect).then_some(simple);
-        }
-        if let Some(after) = rest.strip_prefix('>') {
-            if redirect {
-                return None;
+/// Returns the file that `sed` edits in place.
+fn edited(words: &[ShellWord]) -> Operand {
+    let (mut in_place, mut has_script, mut options) = (false, false, true);
+    let mut operands: Vec<&ShellWord> = Vec::new();
+    let mut left = words.iter().peekable();
+    while let Some(word) = left.next() {
+        let text = word.literal.as_deref().unwrap_or_default();
+        let Some(option) = text.strip_prefix('-').filter(|it| options && !it.is_empty()) else {
+            operands.push(word);
+            continue;
+        };
+        if let Some(long) = option.strip_prefix('-') {
+            let name = long.split('=').next().unwrap_or_default();
+            match name {
+                "" => options = false,
+                "in-place" => in_place = true,
+                "expression" | "file" if long.contains('=') => has_script = true,
+                name if SED_OPTIONS.contains(&name) => {}
+                _ => return Operand::Unclear,
             }
-            redirect = true;
-            rest = after.strip_prefix('>').unwrap_or(after);
             continue;
         }
-        let word = word(rest)?;
-        rest = &rest[word.length..];
-        // In `2> file` the number is not a word.
-        let descriptor = rest.starts_with('>') && word.text.bytes().all(|b| b.is_ascii_digit());
-        match (redirect, descriptor) {
-            (true, _) => simple.redirects.push(word.text),
-            (false, true) => {}
-            (false, false) => simple.words.push(word.text),
-        }
-        redirect = false;
-    }
-}
-
-struct Word {
-    text: String,
-    length: usize,
-}
-
-fn word(source: &str) -> Option<Word> {
-    let mut text = String::new();
-    let mut characters = source.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            ' ' | '\t' | '>' => return Some(Word { text, length: at }),
-            '\'' => loop {
-                match characters.next()?.1 {
-                    '\'' => break,
-                    inner => text.push(inner),
+        // The last letter may have a value: the rest of the word, or the next word.
+        let mut letters = option.trim_start_matches(|letter| "nErsuz".contains(letter)).chars();
+        match (letters.next(), letters.as_str()) {
+            (None, _) => {}
+            (Some('i'), suffix) => {
+                in_place = true;
+                // Some systems demand the suffix of a backup as a word.
+                if suffix.is_empty() {
+                    left.next_if(|next| next.literal.as_deref() == Some(""));
                 }
-            },
-            '"' => loop {
-                match characters.next()?.1 {
-                    '"' => break,
-                    '$' | '`' | '\\' | '!' => return None,
-                    inner => text.push(inner),
+            }
+            (Some('e' | 'f'), script) => {
+                has_script = true;
+                if script.is_empty() && left.next().is_none() {
+                    return Operand::Unclear;
                 }
-            },
-            '\\' => match characters.next()?.1 {
-                '\n' | '\r' => return None,
-                escaped => text.push(escaped),
-            },
-            active if ACTIVE.contains(active) => return None,
-            plain => text.push(plain),
+            }
+            (Some(_), _) => return Operand::Unclear,
         }
     }
-    Some(Word { text, length: source.len() })
+    if !in_place {
+        return Operand::None;
+    }
+    Operand::last_of(Some(operands), if has_script { 1 } else { 2 })
 }

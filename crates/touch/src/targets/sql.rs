@@ -2,9 +2,11 @@
 //! nothing is guessed. Dialects read some signs differently; such a script is read in two ways, and
 //! what either way changes counts as changed.
 
+mod sources;
 mod tokens;
 
 use super::Access;
+use sources::{TableSource, sources, table_of};
 use tokens::{Dialect, Doubts, Token, Tokens};
 
 /// Longer statements are data.
@@ -121,8 +123,10 @@ fn of_statement(tokens: &[Token<'_>]) -> Statement {
         return explained(rest);
     }
     let is_harmless = ["select", "with"].contains(&verb) || HARMLESS.contains(&verb);
+    let sources = sources(tokens);
     let (mut written, mut read_only) = (Vec::new(), Vec::new());
     match verb {
+        "update" => written = sources::updated(tokens, &sources),
         "describe" | "desc" => read_only.extend(after(rest, &["table"]).and_then(name)),
         "copy" if is_from(rest) => written.extend(name(rest)),
         "copy" => read_only.extend(name(rest)),
@@ -134,9 +138,13 @@ fn of_statement(tokens: &[Token<'_>]) -> Statement {
     if is_known || OPAQUE.contains(&verb) {
         written.extend((1..tokens.len()).flat_map(|at| changed(tokens, at)));
     }
-    let is_query = verb == "update" || tokens.iter().any(|token| token.is("select"));
+    let changes_sources = ["delete", "update"].contains(&verb);
+    let real = |table| if changes_sources { table_of(&sources, table) } else { table };
+    let written: Vec<String> = written.into_iter().map(real).collect();
+    let is_query =
+        changes_sources || verb == "merge" || tokens.iter().any(|token| token.is("select"));
     if is_known && is_query {
-        read_only.extend(read_tables(tokens));
+        read_only.extend(read_tables(tokens, &sources));
     }
     let runs = |token: &Token<'_>| ["call", "exec", "execute"].iter().any(|word| token.is(word));
     // A trigger names what it runs.
@@ -180,14 +188,15 @@ fn changed(tokens: &[Token<'_>], at: usize) -> Vec<String> {
     if ["alter", "create", "drop"].into_iter().any(is) {
         return defined(rest);
     }
+    if is("delete") {
+        return deleted(rest);
+    }
     let table = if is("into") {
         let is_file = |name: &String| name == "outfile" || name == "dumpfile";
         let table = after(rest, &["table", "only"]).and_then(name);
         table.filter(|name| !is_file(name))
     } else if ["insert", "merge", "replace", "upsert"].into_iter().any(is) {
         inserted(rest, at == 0)
-    } else if is("delete") {
-        deleted(rest)
     } else if is("update") && rest.iter().any(|token| token.is("set")) {
         updated(rest)
     } else if is("truncate") && rest.first().is_some_and(|what| what.is("table")) {
@@ -218,14 +227,25 @@ fn updated(rest: &[Token<'_>]) -> Option<String> {
     name(after(rest, &["only", "or", "ignore"])?).filter(|table| table != "set")
 }
 
-/// Returns the table of `delete from` and, where dialects have it, `delete`.
-fn deleted(rest: &[Token<'_>]) -> Option<String> {
-    if rest.first()?.is("from") {
-        return name(after(rest, &["from", "only"])?);
+/// Returns the tables of `delete from` and, where dialects have it, `delete a, b from`.
+fn deleted(rest: &[Token<'_>]) -> Vec<String> {
+    if rest.first().is_some_and(|next| next.is("from")) {
+        let listed = after(rest, &["from", "only"]).map(list).unwrap_or_default();
+        let is_several = rest.iter().any(|token| token.is("using"));
+        return listed.into_iter().take(if is_several { SOURCES_MAX } else { 1 }).collect();
     }
-    let (table, rest) = parts(rest)?;
-    // In prose, anything follows.
-    (rest.is_empty() || rest[0].is("where") || rest[0].is("from")).then_some(table)
+    let (mut names, mut left) = (Vec::new(), rest);
+    while let Some((name, after)) = parts(left) {
+        names.push(name);
+        match after {
+            [Token::Sign(','), next @ ..] => left = next,
+            // In prose, anything follows.
+            [] => return names,
+            [next, ..] if next.is("where") || next.is("from") => return names,
+            _ => break,
+        }
+    }
+    Vec::new()
 }
 
 /// Returns the tables of `create table`, `drop table`, `create index … on` and the like.
@@ -266,70 +286,21 @@ fn explained(rest: &[Token<'_>]) -> Statement {
 }
 
 /// Returns the tables that are read, except those that a statement defines itself and the one that
-/// it changes.
-fn read_tables(tokens: &[Token<'_>]) -> Vec<String> {
+/// it deletes from.
+fn read_tables(tokens: &[Token<'_>], sources: &[TableSource]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for source in sources(tokens).into_iter().take(SOURCES_MAX) {
-        let Some(name) = name(&tokens[source..]) else {
-            continue;
-        };
+    for source in sources {
+        let (name, at) = (source.table(sources), source.at);
         let defines = |three: &[Token<'_>]| {
             let is_name = || three[0].identifier().is_some_and(|defined| defined == name);
             three[1].is("as") && three[2].opens() && is_name()
         };
-        let is_deleted = source > 1 && tokens[source - 2].is("delete");
+        let is_deleted = at > 1 && tokens[at - 2].is("delete");
         if !is_deleted && !found.contains(&name) && !tokens.windows(3).any(defines) {
             found.push(name);
         }
     }
     found
-}
-
-/// Returns where the sources of a query are named: after `from`, `join` and the commas between.
-fn sources(tokens: &[Token<'_>]) -> Vec<usize> {
-    let mut sources = Vec::new();
-    // For each open parenthesis: is it a query, and is its list of sources being read?
-    let mut levels = vec![(true, false)];
-    for (at, token) in tokens.iter().enumerate() {
-        let next = tokens.get(at + 1);
-        let (is_query, in_sources) = levels[levels.len() - 1];
-        let set = |levels: &mut Vec<(bool, bool)>, reading: bool| {
-            if let Some(level) = levels.last_mut() {
-                level.1 = reading;
-            }
-        };
-        let distinct = at > 0 && tokens[at - 1].is("distinct");
-        let begins = (token.is("from") && is_query && !distinct) || token.is("join");
-        if token.opens() {
-            let inner = next.is_some_and(|next| next.is("select") || next.is("with"));
-            levels.push((inner, in_sources && !inner));
-        } else if *token == Token::Sign(')') {
-            if levels.len() > 1 {
-                levels.pop();
-            }
-        } else if begins || (*token == Token::Sign(',') && in_sources && is_query) {
-            set(&mut levels, true);
-            let lateral = next.is_some_and(|next| next.is("lateral") || next.is("only"));
-            let start = at + 1 + usize::from(lateral);
-            if is_source(&tokens[start.min(tokens.len())..]) {
-                sources.push(start);
-            }
-        } else if ["where", "group", "order", "limit", "having", "union", "on", "window"]
-            .iter()
-            .any(|word| token.is(word))
-        {
-            set(&mut levels, false);
-        }
-    }
-    sources
-}
-
-/// Reports whether a name stands here, rather than a function or a query.
-fn is_source(tokens: &[Token<'_>]) -> bool {
-    match parts(tokens) {
-        Some((_, rest)) => !rest.first().is_some_and(Token::opens),
-        None => false,
-    }
 }
 
 fn name(tokens: &[Token<'_>]) -> Option<String> {

@@ -43,6 +43,8 @@ pub(super) struct KnownRule {
     /// The system of what it names, if it is not that of the server.
     pub(super) system: Option<String>,
     pub(super) rule: TargetRule,
+    /// Arguments that look like names, and that the tools of a rule without a resource have.
+    pub(super) with: Vec<String>,
 }
 
 /// Returns every server of the table, in the order of the file.
@@ -89,6 +91,8 @@ struct RawRule {
     resource: Option<Texts>,
     #[serde(default)]
     reads: Option<Texts>,
+    #[serde(default)]
+    with: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -131,6 +135,6 @@ impl From<RawRule> for KnownRule {
             },
             reads: raw.reads.map(Texts::templates).unwrap_or_default(),
         };
-        KnownRule { system: raw.system, rule }
+        KnownRule { system: raw.system, rule, with: raw.with }
     }
 }

@@ -38,7 +38,7 @@ fn built_in_tools_name_files_from_their_root() {
         ("Other", r#"{"path":"a"}"#, None),
     ] {
         let arguments = Object::parse(arguments).unwrap().unwrap();
-        let target = of_builtin(tool, arguments.members(), "/w");
+        let target = of_builtin(tool, arguments.members(), "/w", Some("/home/ada"));
         let expected = expected.map(|path| Target::new(FILESYSTEM, path.to_owned()).unwrap());
         assert_eq!(target, expected, "{tool} {arguments:?}");
     }
@@ -231,7 +231,11 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         ("rm $X", None),
         ("rm \"$X\"", None),
         ("rm `x`", None),
-        ("rm ~/x", None),
+        ("rm ~/x", Some("/home/ada/x")),
+        ("rm ~", Some("/home/ada")),
+        ("rm ~bob/x", None),
+        ("rm a~b", None),
+        ("rm '~/x'", Some("/w/~/x")),
         ("rm {a,b}", None),
         ("rm x; ls", None),
         ("rm x && ls", None),
@@ -248,8 +252,56 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         ("rm \"\"", None),
         ("ls -la", None),
         ("", None),
+        // The file of a redirect is certain, whatever the command does.
+        ("sort *.txt | uniq -c > f", Some("/w/f")),
+        ("echo \"$USER on $(date)\" > f", Some("/w/f")),
+        ("echo `date` > ~/f", Some("/home/ada/f")),
+        ("cat <in >f 2>&1", Some("/w/f")),
+        ("make &> build.log", Some("/w/build.log")),
+        ("make >| f", Some("/w/f")),
+        ("make >& f", Some("/w/f")),
+        ("make 2>/dev/null >f # all of it", Some("/w/f")),
+        ("cat > f <<'EOF'\na > b\nrm $X\nEOF", Some("/w/f")),
+        ("cat <<-EOF >> f\n\tx\n\tEOF\n", Some("/w/f")),
+        ("tr a b <<< x > f", Some("/w/f")),
+        ("echo a\\\n > f", Some("/w/f")),
+        ("echo a#b > f", Some("/w/f")),
+        ("echo \"a \\\" > b\" > f", Some("/w/f")),
+        ("cat > f <<EOF\nx\nEOF\nrm y", None),
+        ("echo x > $F", None),
+        ("echo x > f*", None),
+        ("echo x > f; ls", None),
+        ("cd d && echo x > f", None),
+        ("false || echo x > f", None),
+        ("echo x > f &", None),
+        ("echo x > >(tee f)", None),
+        ("diff <(a > b) c", None),
+        ("[[ a > b ]]", None),
+        ("{ echo a > f", None),
+        ("(echo a > f)", None),
+        ("echo $(a '>' b) > f", None),
+        ("echo <> f", None),
+        ("rm x | tee > f", None),
+        ("echo a > b | sort > c", None),
+        // Edited in place.
+        ("sed -i 's/a/b/' f", Some("/w/f")),
+        ("sed -i \"s/a/$X/g\" f", Some("/w/f")),
+        ("sed -i.bak -e s/a/b/ -e s/c/d/ f", Some("/w/f")),
+        ("sed -i '' 's/a/b/' f", Some("/w/f")),
+        ("sed -Ei 's/a/b/' ~/f", Some("/home/ada/f")),
+        ("sed --in-place=.bak --expression=s/a/b/ f", Some("/w/f")),
+        ("sed -i -f script f", Some("/w/f")),
+        ("sed -n -i -- s/a/b/p -f", Some("/w/-f")),
+        ("sed 's/a/b/' f", None),
+        ("sed 's/a/b/' f > g", Some("/w/g")),
+        ("sed -i 's/a/b/' f g", None),
+        ("sed -i 's/a/b/' *.txt", None),
+        ("sed -i 's/a/b/'", None),
+        ("sed -i -l 5 s/a/b/ f", None),
+        ("sed -ié f", None),
+        ("sed -i s/a/b/ f | cat", None),
     ] {
-        let target = of_shell(command, "/w");
+        let target = of_shell(command, "/w", Some("/home/ada"));
         assert_eq!(target.as_ref().map(Target::resource), expected, "{command}");
         assert_eq!(
             target.is_some_and(|it| it.is_unresolved()),
@@ -348,8 +400,8 @@ proptest! {
             extract("s", "t", &object([(key.to_owned(), Value::from(text.clone()))]));
         }
         of_file(&text, "/w");
-        of_shell(&text, "/w");
-        if let Some(target) = of_shell(&shell, "/w") {
+        of_shell(&text, "/w", None);
+        if let Some(target) = of_shell(&shell, "/w", Some("/h")) {
             prop_assert!(target.resource().starts_with('/'));
         }
     }

@@ -137,6 +137,26 @@ impl Touches {
         }
     }
 
+    /// Returns the same resources and, after them, the other names of those that have one.
+    #[must_use]
+    pub fn with_other_names(self, other: impl Fn(&Target) -> Option<Target>) -> Touches {
+        let named = |touched: &Touched| {
+            Some(Touched { target: other(&touched.target)?, access: touched.access })
+        };
+        let others: Vec<Touched> = self.touched.iter().filter_map(named).collect();
+        match self.basis {
+            Some(basis) if !others.is_empty() => {
+                Touches::new(self.touched.into_iter().chain(others), basis)
+            }
+            basis => Touches { touched: self.touched, basis },
+        }
+    }
+
+    /// Reports whether they say no more than others: the same, or only their main resource.
+    pub fn is_said_by(&self, whole: &Touches) -> bool {
+        self == whole || matches!(&self.touched[..], [one] if whole.touched.first() == Some(one))
+    }
+
     /// Returns touches as they were recorded.
     pub fn recorded(all: Vec<Touched>, basis: Option<TargetBasis>) -> Touches {
         Touches { touched: all, basis }

@@ -112,6 +112,7 @@ pub(super) const COMPOUND_SCOPES: [&str; 5] =
 pub(super) const BROKER_NOUNS: [&str; 4] = ["consumer", "event", "message", "topic"];
 
 pub(super) const PARTS: &[&str] = text::words!("words/parts.txt");
+pub(super) const CONTENTS: &[&str] = text::words!("words/contents.txt");
 pub(super) const NUMBERED: &[&str] = text::words!("words/numbered.txt");
 pub(super) const NAMED_ALONE: &[&str] = text::words!("words/named-alone.txt");
 pub(super) const ASPECTS: &[&str] = text::words!("words/aspects.txt");

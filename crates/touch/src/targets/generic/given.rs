@@ -131,11 +131,12 @@ fn outer<'a>(
 fn opened(plan: &GenericPlan, key: &str, role: &Role) -> Option<bool> {
     match role {
         Role::Envelope { is_own } => Some(*is_own),
-        Role::MaybeId { .. }
-        | Role::Id { relation: IdRelation::Own(_) | IdRelation::Place, .. } => Some(true),
-        Role::Path { .. } | Role::Manifest => {
+        Role::MaybeId { noun } => plan.tool.is_about(noun).then_some(true),
+        Role::Id { relation: IdRelation::Own(_) | IdRelation::Place, .. } => Some(true),
+        Role::Path { .. } | Role::Manifest | Role::Thing => {
             let last = words(key).pop()?;
-            Some(plan.tool.is_about(&canonical::singular(&last)))
+            let is_own = plan.tool.is_about(&canonical::singular(&last));
+            (is_own || *role != Role::Thing).then_some(is_own)
         }
         _ => None,
     }
@@ -211,6 +212,7 @@ pub(super) fn names(role: &Role) -> bool {
         | Role::MaybeId { .. }
         | Role::Title
         | Role::Manifest
+        | Role::Thing
         | Role::Value
         | Role::Method
         | Role::Envelope { .. } => false,
@@ -280,12 +282,14 @@ fn many<'a>(
 }
 
 fn is_long(role: &Role) -> bool {
-    matches!(role, Role::Statement | Role::Manifest)
+    matches!(role, Role::Statement | Role::Manifest | Role::Thing)
 }
 
 fn read<'a>(value: &'a Value, role: &Role) -> Option<Cow<'a, str>> {
     match (value, role) {
         (Value::String(text), role) if is_long(role) => Some(Cow::Borrowed(text)),
+        // A number alone is no name.
+        (_, Role::Thing) => None,
         (value, Role::Path { .. } | Role::End(_)) => path(value),
         (value, Role::Address | Role::Content) => address(value),
         (value, _) => text(value),

@@ -71,6 +71,8 @@ pub(super) enum Role {
     Kind,
     Statement,
     Manifest,
+    /// `object` or `resource`: a manifest, the kind of what is named beside it, or any name.
+    Thing,
     /// The content of a named place: `value`.
     Value,
     Method,
@@ -109,6 +111,7 @@ fn whole(name: &str) -> Option<Role> {
         "name" | "names" => Role::Name,
         "title" => Role::Title,
         "key" | "keys" => Role::Key { side: Side::Neither },
+        "object" | "resource" => Role::Thing,
         "source" | "src" => Role::End(Side::Source),
         "destination" | "dest" | "dst" => Role::End(Side::Destination),
         "cwd" | "workdir" | "working directory" | "working dir" => {
@@ -177,7 +180,7 @@ fn id(all: &[&str], tool: &ToolWords) -> Option<Role> {
     let by_name = ["name", "names"].contains(last) || is_title;
     let noun: Vec<String> = match before {
         [] if rest.len() == all.len() => return None,
-        [] => return sided(last, side),
+        [] => return sided(last, side, tool),
         ["id", ..] if !by_id => [&before[1..], &[*last]].concat(),
         [.., qualifier]
             if (by_id || by_name) && before.len() > 1 && has(words::QUALIFIERS, qualifier) =>
@@ -215,12 +218,14 @@ fn id(all: &[&str], tool: &ToolWords) -> Option<Role> {
     Some(Role::Id { noun: end.into(), relation: relation(&noun, position, tool), side })
 }
 
-/// Returns the role of an id without a noun at one end of a move: `old_key`, `source_id`.
-fn sided(end: &str, side: Side) -> Option<Role> {
+/// Returns the role of an id without a noun at one end of a move: `old_key`, `source_id`. The tool's
+/// name types it.
+fn sided(end: &str, side: Side, tool: &ToolWords) -> Option<Role> {
     match end {
         "key" => Some(Role::Key { side }),
         end if has(words::BARE_IDS, end) => {
-            Some(Role::Id { noun: "".into(), relation: IdRelation::Other, side })
+            let noun = tool.head()?.into();
+            Some(Role::Id { noun, relation: IdRelation::Other, side })
         }
         _ => None,
     }
@@ -279,6 +284,9 @@ fn noun(all: &[&str], tool: &ToolWords) -> Option<Role> {
     }
     if has(words::MANIFESTS, all.last()?) {
         return Some(Role::Manifest);
+    }
+    if noun.len() == 1 && side == Side::Neither && has(words::CONTENTS, &name) {
+        return Some(Role::MaybeId { noun: name.into() });
     }
     let is_own = position.is_some();
     let ends_as_envelope = all.len() > 1 && words::ENVELOPE_ENDS.contains(all.last()?);

@@ -89,6 +89,11 @@ pub(super) fn is_table(rank: usize) -> bool {
     matches!(first, "collection" | "table")
 }
 
+/// Reports whether the container is a bucket of a store of objects.
+pub(super) fn is_bucket(rank: usize) -> bool {
+    SCOPES[rank].nouns[0] == "bucket"
+}
+
 /// Reports whether titles are unique in the container.
 pub(super) fn keeps_titles(rank: usize) -> bool {
     matches!(SCOPES[rank].nouns[0], "folder" | "space" | "vault")

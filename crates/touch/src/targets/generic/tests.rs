@@ -17,7 +17,7 @@ const KEY: [u8; 32] = [7; 32];
 fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedTargets> {
     let properties = Map::new();
     let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
-    let place = CallPlace { root, is_local: true, query_key: &KEY };
+    let place = CallPlace { root, home: Some("/home/ada"), is_local: true, query_key: &KEY };
     GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut false)
 }
 
@@ -25,7 +25,8 @@ fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedT
 fn is_partial(tool: &str, arguments: &Value) -> bool {
     let properties = Map::new();
     let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
-    let place = CallPlace { root: Some("/w"), is_local: true, query_key: &KEY };
+    let place =
+        CallPlace { root: Some("/w"), home: Some("/home/ada"), is_local: true, query_key: &KEY };
     let mut is_partial = false;
     GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut is_partial);
     is_partial
@@ -89,6 +90,7 @@ fn lists_of_words_are_sorted() {
         words::CALLED_ADDRESSES,
         words::CONDITIONS,
         words::CONNECTS,
+        words::CONTENTS,
         words::CONTENT_ADDRESSES,
         words::CONVERSATION,
         words::CREATES,
@@ -150,6 +152,11 @@ fn files_are_named_by_their_paths() {
             &["filesystem /out/a.pdf!"],
         ),
         (
+            "add_chart",
+            json!({"filepath": "a.xlsx", "series_names": ["S"]}),
+            &["filesystem /w/a.xlsx"],
+        ),
+        (
             "write_cells",
             json!({"filepath": "a.xlsx", "sheet_name": "S"}),
             &["filesystem /w/a.xlsx"],
@@ -164,6 +171,13 @@ fn files_are_named_by_their_paths() {
             json!({"message_id": "7", "save_path": "/in/a"}),
             &["filesystem /in/a!", "srv message/7?"],
         ),
+        (
+            "move_file",
+            json!({"source": "a", "destination": "b"}),
+            &["filesystem /w/b!", "filesystem /w/a!"],
+        ),
+        ("move", json!({"source": "a", "destination": "b"}), &[]),
+        ("read_pdf", json!({"sources": [{"path": "a.pdf"}]}), &["filesystem /w/a.pdf"]),
         // what is no file
         ("run", json!({"command": "ls", "cwd": "/w"}), &[]),
         ("find_files", json!({"path": "src/**/*.ts"}), &[]),
@@ -208,7 +222,7 @@ fn ids_stand_inside_their_containers() {
             json!({"baseId": "b", "tableId": "t", "recordId": "r"}),
             &["srv base/b/t/record/r"],
         ),
-        ("get_object", json!({"Bucket": "b", "Key": "a/c"}), &["srv b/a/c"]),
+        ("get_object", json!({"Bucket": "b", "Key": "a/c"}), &["srv b/a/c", "web s3://b/a/c"]),
         (
             "get_note",
             json!({"merge_request_iid": 9, "note_id": 5, "project_id": 1}),
@@ -238,6 +252,103 @@ fn ids_stand_inside_their_containers() {
         ("move_card", json!({"card_id": 1, "from_list_id": 2, "to_list_id": 3}), &["srv card/1"]),
         ("update_project", json!({"project_id": 1, "name": "new"}), &["srv project/1"]),
         ("get_file", json!({"remote_path": "/etc/hosts"}), &["srv /etc/hosts"]),
+    ]);
+}
+
+/// Two things in one container are two things, whatever the key that tells them apart.
+#[test]
+fn what_a_container_holds_is_not_the_container() {
+    check(&[
+        ("put", json!({"bucket": "b", "object": "a/x.csv"}), &["srv b/a/x.csv"]),
+        ("put_object", json!({"bucket": "b", "object_name": "x"}), &["srv b/x"]),
+        ("put", json!({"bucket": "b", "blob": "x"}), &["srv b/x"]),
+        ("get", json!({"collection": "c", "document": "d"}), &["srv c/document/d"]),
+        ("get_job", json!({"namespace": "prod", "job": "db"}), &["srv prod/job/db"]),
+        ("get_job", json!({"namespace": "prod", "job_name": "db"}), &["srv prod/job/db"]),
+        ("get", json!({"schema": "public", "object": "orders"}), &["srv public.orders"]),
+        ("get", json!({"namespace": "prod", "resource": "web"}), &["srv prod/web"]),
+        ("get", json!({"resource": "pods", "name": "api"}), &["srv pod/api"]),
+        ("get", json!({"resource": "invoices/7", "name": "new"}), &["srv invoices/7"]),
+        ("put", json!({"collection": "c", "document": "a new text"}), &["srv c"]),
+        ("insert", json!({"collection": "c", "document": "d"}), &["srv c"]),
+        ("search", json!({"resource": "r"}), &[]),
+    ]);
+}
+
+#[test]
+fn an_object_of_a_bucket_has_an_address() {
+    let check = |server: &str, tool: &str, arguments: Value, expected: &[&str]| {
+        let properties = Map::new();
+        let shape = ToolShape { server, info: None, tool, properties: &properties };
+        let place = CallPlace { root: None, home: None, is_local: false, query_key: &KEY };
+        let plan = crate::targets::TargetPlan::compile(&shape, None);
+        let found = plan.find(arguments.as_object().unwrap(), &place).found;
+        let shown =
+            |(target, _): &(Target, _)| format!("{} {}", target.system(), target.resource());
+        assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), expected, "{server} {arguments}");
+    };
+    let key = json!({"bucket": "b", "key": "a/x y"});
+    let object = json!({"bucket": "b", "object": "x"});
+    let address = ["web s3://b/a/x%20y", "lake b/a/x y"];
+    check("lake", "read", json!({"uri": "s3://b/a/x%20y"}), &address);
+    check("lake", "read", json!({"path": "S3://b/a/x y"}), &address);
+    check("lake", "read", key.clone(), &["lake b/a/x y", "web s3://b/a/x%20y"]);
+    check("lake", "read", json!({"url": "gs://b/x"}), &["web gs://b/x", "lake b/x"]);
+    check("gcs", "read", object.clone(), &["gcs b/x", "web gs://b/x"]);
+    check("aws-s3", "read", object.clone(), &["aws-s3 b/x", "web s3://b/x"]);
+    check("lake", "s3_read", object.clone(), &["lake b/x", "web s3://b/x"]);
+    // A store of one's own has its own buckets.
+    check("lake", "read", object, &["lake b/x"]);
+    check("minio", "read", key, &["minio b/a/x y"]);
+    check("lake", "read", json!({"bucket": "b"}), &["lake b"]);
+    check("lake", "read", json!({"bucket": "b", "key": "a?b"}), &["lake b/a?b"]);
+}
+
+#[test]
+fn an_address_beside_a_file_or_a_table_is_named_too() {
+    let (page, file) = ("web https://h/x", "filesystem /w/f");
+    check(&[
+        (
+            "download",
+            json!({"url": "https://h/x", "path": "f"}),
+            &["filesystem /w/f!", "web https://h/x?"],
+        ),
+        (
+            "upload",
+            json!({"url": "https://h/x", "path": "f"}),
+            &["web https://h/x", "filesystem /w/f?"],
+        ),
+        ("create_pdf", json!({"url": "https://h/x", "path": "f"}), &[page, file]),
+        ("load", json!({"url": "https://h/x", "table": "t"}), &[page, "srv t"]),
+        (
+            "get_row",
+            json!({"url": "https://h/x", "table": "t", "row_id": 1}),
+            &[page, "srv t/row/1"],
+        ),
+        // One address, whose path is given apart.
+        (
+            "call_api",
+            json!({"method": "GET", "url": "https://h/?x", "path": "/v1/users"}),
+            &["web https://h/v1/users"],
+        ),
+        // The address is a new value.
+        ("update_hook", json!({"hook_id": 1, "url": "https://h/x"}), &["srv hook/1"]),
+        ("create_bookmark", json!({"url": "https://h/x"}), &[]),
+    ]);
+}
+
+#[test]
+fn a_bare_id_without_a_noun_names_nothing() {
+    let uuid = "59833787-2cf9-4fdf-8782-e53db20768a5";
+    check(&[
+        ("get", json!({"id": 7}), &[]),
+        ("get", json!({"id": uuid}), &[]),
+        ("get", json!({"ids": [7, 8]}), &[]),
+        ("get", json!({"project_id": 1, "id": 7}), &[]),
+        ("link", json!({"source_id": 1, "target_id": 2}), &[]),
+        ("link_issues", json!({"source_id": 1, "target_id": 2}), &["srv issue/2!", "srv issue/1?"]),
+        ("get", json!({"kind": "pod", "id": 7}), &["srv pod/7"]),
+        ("get_issue", json!({"id": 7}), &["srv issue/7"]),
     ]);
 }
 

@@ -2,6 +2,7 @@
 
 mod files;
 mod ids;
+mod stored;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -58,20 +59,34 @@ impl<'a> Call<'a> {
         let files = self.files();
         let is_of_screen = self.plan.tool.is_of_screen;
         let things = if is_of_screen { Vec::new() } else { self.things(!files.is_empty()) };
+        let things = self.with_addresses(things);
         match (things.is_empty(), files.is_empty()) {
+            // What is made from an address has it as its content.
+            (true, true) if self.plan.tool.creates => Vec::new(),
             (true, true) => self.addresses(),
-            (true, false) => files,
+            (true, false) if self.is_request() => files,
+            (true, false) => self.joined(self.addresses(), files),
+            (false, true) if self.is_in_table() => {
+                self.addresses().into_iter().chain(things).collect()
+            }
             (false, true) => things,
             (false, false) => self.both(things, files),
         }
     }
 
+    /// Reports whether a table is named, or what is in one: an address beside it is another place.
+    fn is_in_table(&self) -> bool {
+        self.scopes.iter().any(|(rank, _)| scope::is_table(*rank))
+    }
+
     /// Joins a thing of the server and a file: an upload reads the file, a download writes it. Only
     /// what the tool's name says makes a read of a write.
     fn both(&self, things: Vec<Finding<'a>>, files: Vec<Finding<'a>>) -> Vec<Finding<'a>> {
-        if self.only_file_names() {
-            return things;
-        }
+        if self.only_file_names() { things } else { self.joined(things, files) }
+    }
+
+    /// Puts files and something else in the order of what is done to them.
+    fn joined(&self, things: Vec<Finding<'a>>, files: Vec<Finding<'a>>) -> Vec<Finding<'a>> {
         let is_download = files.iter().any(|file| file.access == Some(Access::Write));
         let (first, second) = if is_download { (files, things) } else { (things, files) };
         let is_read = is_download || self.plan.tool.sends;
@@ -144,7 +159,7 @@ impl<'a> Call<'a> {
     }
 
     fn manifest(&self) -> Option<Finding<'a>> {
-        let mut manifests = self.with_role(|role| *role == Role::Manifest);
+        let mut manifests = self.with_role(|role| matches!(role, Role::Manifest | Role::Thing));
         let (given, object) =
             manifests.find_map(|given| Some((given, manifest::read(given.first())?)))?;
         let namespace = self.scope_named("namespace");
@@ -161,11 +176,8 @@ impl<'a> Call<'a> {
         written(self.scopes.iter().filter(|(rank, _)| counts(*rank)))
     }
 
-    /// Names the addresses of the first key that has any, where nothing else is named.
+    /// Names the addresses of the first key that has any.
     fn addresses(&self) -> Vec<Finding<'a>> {
-        if self.plan.tool.creates {
-            return Vec::new();
-        }
         let address = || self.with_role(|role| *role == Role::Address);
         let is_plain = |given: &&Given<'_>| words::has(words::ADDRESS_ENDS, given.key);
         let plain = address().filter(is_plain);

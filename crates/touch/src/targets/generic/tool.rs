@@ -5,6 +5,34 @@ use super::super::words::{self, has, words};
 
 const SENDS: &[&str] = text::words!("tool/sends.txt");
 
+/// Words of stores of objects whose addresses have their own scheme.
+const STORES: &[(&str, &str)] =
+    &[("amazon", "s3"), ("aws", "s3"), ("gcp", "gs"), ("gcs", "gs"), ("gs", "gs"), ("s3", "s3")];
+
+const OTHER_STORES: &[&str] = text::words!("tool/other-stores.txt");
+
+/// The store that the buckets of a tool are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum BucketStore {
+    #[default]
+    Untold,
+    /// The scheme of its addresses.
+    At(&'static str),
+    /// Its buckets are its own.
+    Other,
+}
+
+impl BucketStore {
+    fn told_by(words: &[&str]) -> BucketStore {
+        let scheme = |word: &&str| STORES.iter().find(|(store, _)| store == word);
+        if words.iter().any(|word| has(OTHER_STORES, word)) {
+            return BucketStore::Other;
+        }
+        let told = words.iter().find_map(scheme);
+        told.map_or(BucketStore::Untold, |(_, scheme)| BucketStore::At(scheme))
+    }
+}
+
 /// The words of a tool's name, sorted by what they tell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolWords {
@@ -30,6 +58,7 @@ pub(super) struct ToolWords {
     pub(super) has_files: bool,
     pub(super) connects: bool,
     pub(super) is_of_screen: bool,
+    pub(super) store: BucketStore,
 }
 
 impl ToolWords {
@@ -42,6 +71,7 @@ impl ToolWords {
             // A tool often repeats the name of its server, which says nothing about arguments.
             .filter(|word| all.len() == 1 || !own_name.iter().any(|name| name == word))
             .collect();
+        let every: Vec<&str> = all.iter().chain(&own_name).map(String::as_str).collect();
         let verb = told.iter().copied().find(|word| is_verb(word)).unwrap_or_default();
         let any = |list: &[&str]| told.iter().any(|word| has(list, word));
         let mut tool = ToolWords {
@@ -59,6 +89,7 @@ impl ToolWords {
             has_files: own_name.iter().any(|word| has(words::REMOTE_STORES, word)),
             connects: any(words::CONNECTS),
             is_of_screen: has(words::SCREEN, verb),
+            store: BucketStore::told_by(&every),
             ..ToolWords::default()
         };
         // A single word is the verb, even one that is not known, such as `hset`.

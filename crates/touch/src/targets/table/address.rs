@@ -22,7 +22,8 @@ enum Segment {
 }
 
 /// The names of a service's resources depend on nothing but the address.
-const NOWHERE: CallPlace<'_> = CallPlace { root: None, is_local: false, query_key: &[0; 32] };
+const NOWHERE: CallPlace<'_> =
+    CallPlace { root: None, home: None, is_local: false, query_key: &[0; 32] };
 
 impl KnownAddress {
     pub(super) fn parse(address: &str, resource: &str) -> Option<KnownAddress> {

@@ -14,8 +14,12 @@ use super::*;
 static EXAMPLES: &str = include_str!("examples.json");
 
 const SERVER: &str = "srv";
-const PLACE: CallPlace<'_> =
-    CallPlace { root: Some("/srv/app"), is_local: true, query_key: &[7; 32] };
+const PLACE: CallPlace<'_> = CallPlace {
+    root: Some("/srv/app"),
+    home: Some("/home/ada"),
+    is_local: true,
+    query_key: &[7; 32],
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +39,16 @@ struct ExampleCall {
 
 fn find(info: &str, call: &ExampleCall) -> PlannedTargets {
     let ExampleCall { tool, arguments, .. } = call;
-    let shape = ToolShape { server: SERVER, info: Some(info), tool, properties: arguments };
+    let kind = |value: &Value| match value {
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        _ => "number",
+    };
+    let schema =
+        |(key, value): (&String, &Value)| (key.clone(), serde_json::json!({"type": kind(value)}));
+    let properties = &arguments.iter().map(schema).collect();
+    let shape = ToolShape { server: SERVER, info: Some(info), tool, properties };
     TargetPlan::compile(&shape, None).find(arguments, &PLACE)
 }
 
@@ -46,6 +59,7 @@ fn examples() -> Vec<ExampleServer> {
 #[test]
 fn every_server_names_the_resources_of_its_examples() {
     let examples = examples();
+    let mut unknown: Vec<String> = Vec::new();
     for known in known_servers() {
         let calls = &examples.iter().find(|server| server.key == known.key).unwrap().calls;
         for (info, call) in known.info.iter().flat_map(|info| calls.iter().map(move |c| (info, c)))
@@ -62,12 +76,19 @@ fn every_server_names_the_resources_of_its_examples() {
                 .collect();
             let about = format!("{}:{} {:?}", known.key, call.tool, call.arguments);
             assert_eq!(shown, call.targets, "{about}");
+            let origin = format!("builtin:{}", known.key);
+            let names_nothing = known.rules.iter().any(|one| {
+                one.rule.resource == RuleResource::Nothing && one.rule.tools.matches(&call.tool)
+            });
             if !shown.is_empty() {
-                let origin = format!("builtin:{}", known.key);
                 assert_eq!(planned.basis.as_str(), origin, "{about}");
+            } else if names_nothing && !call.arguments.is_empty() {
+                let is_known = planned.basis.as_str() == format!("{origin}: names no resource");
+                unknown.extend((!is_known).then_some(about));
             }
         }
     }
+    assert_eq!(unknown, Vec::<String>::new(), "arguments that a rule does not know");
 }
 
 #[test]

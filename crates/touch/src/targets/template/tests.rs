@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::*;
 
-const PLACE: CallPlace<'_> = CallPlace { root: Some("/w"), is_local: true, query_key: &[1; 32] };
+const PLACE: CallPlace<'_> =
+    CallPlace { root: Some("/w"), home: Some("/home/ada"), is_local: true, query_key: &[1; 32] };
 
 fn apply(template: &str, arguments: &Value) -> Vec<String> {
     let mut found = Found::default();

@@ -2,7 +2,8 @@
 
 use super::super::{Access, CallPlace, canonical, manifest, sql};
 
-const HERE: CallPlace<'_> = CallPlace { root: Some("/w"), is_local: true, query_key: &[7; 32] };
+const HERE: CallPlace<'_> =
+    CallPlace { root: Some("/w"), home: Some("/home/ada"), is_local: true, query_key: &[7; 32] };
 
 #[test]
 fn one_spelling_for_an_id_and_a_kind() {
@@ -36,6 +37,7 @@ fn one_spelling_for_an_id_and_a_kind() {
 
 #[test]
 fn files_of_this_machine_only() {
+    let homeless = CallPlace { home: None, ..HERE };
     let elsewhere = CallPlace { is_local: false, ..HERE };
     let rootless = CallPlace { root: None, ..HERE };
     for (path, place, expected) in [
@@ -57,7 +59,11 @@ fn files_of_this_machine_only() {
         ("/a", rootless, Some("/a")),
         ("a", rootless, None),
         ("/a", elsewhere, None),
-        ("~/a", HERE, None),
+        ("~/a", HERE, Some("/home/ada/a")),
+        ("~", HERE, Some("/home/ada")),
+        ("~/../a", HERE, Some("/home/a")),
+        ("~bob/a", HERE, None),
+        ("~/a", homeless, None),
         ("$HOME/a", HERE, None),
         ("https://h/a", HERE, None),
         ("", HERE, None),
@@ -125,6 +131,29 @@ fn the_tables_of_simple_statements() {
         ("select * from a join b on a.x = b.x", read("a b")),
         ("select * from a, b", read("a b")),
         ("select * from a where x in (select y from b)", read("a b")),
+        // joins
+        ("select * from (a join b on a.x = b.x) join c on c.y = a.y", read("a b c")),
+        ("select * from a join (b join c using (x)) on a.y = b.y", read("a b c")),
+        ("select * from a, b join c on b.x = c.x, d where 1 = 1", read("a b c d")),
+        ("select * from a join b on f(a.x, 3) = b.y", read("a b")),
+        ("select * from a straight_join b", read("a b")),
+        ("select straight_join x from a", read("a")),
+        ("select * from a cross apply b", read("a b")),
+        ("select * from a natural left outer join s.b as x", read("a s.b")),
+        ("update a join b on a.x = b.x set a.y = 1, a.z = 2", both("a", "b")),
+        ("update a inner join b on a.x = b.x set b.y = f(1, 2)", both("b", "a")),
+        ("update a x, b y set y.z = x.z where x.i = y.i", both("b", "a")),
+        ("update o set y = 1 from a o join b on o.x = b.x", both("a", "b")),
+        ("delete o from a o join b on o.x = b.x", both("a", "b")),
+        ("delete a, b from a join b on a.x = b.x", write("a b")),
+        ("delete from a using b where a.x = b.x", both("a", "b")),
+        ("merge into a using b on a.x = b.x when matched then update set y = 1", both("a", "b")),
+        ("insert into a select * from b join c using (x) on conflict (x, y) do nothing", {
+            let mut tables = both("a", "b");
+            tables.extend(read("c"));
+            tables
+        }),
+        ("insert into a select * from b on duplicate key update x = 1, y = 2", both("a", "b")),
         ("select now()", none.clone()),
         ("select * into b from a", both("b", "a")),
         ("select * into outfile '/tmp/x' from a", read("a")),

@@ -42,7 +42,7 @@ struct LabelledPair {
 fn targets(call: &LabelledCall) -> Vec<(String, String)> {
     let pair = |(system, resource): (&str, &str)| (system.to_owned(), resource.to_owned());
     if call.server == "builtin" {
-        let target = of_builtin(&call.tool, &call.args, call.root.as_deref().unwrap_or("/"));
+        let target = of_builtin(&call.tool, &call.args, call.root.as_deref().unwrap_or("/"), None);
         return target.iter().map(|t| pair((t.system(), t.resource()))).collect();
     }
     let recorded = |(target, _): &(Target, _)| {
@@ -64,7 +64,12 @@ fn planned(call: &LabelledCall) -> PlannedTargets {
         tool: &call.tool,
         properties: &properties.collect(),
     };
-    let place = CallPlace { root: call.root.as_deref(), is_local: true, query_key: &[7; 32] };
+    let place = CallPlace {
+        root: call.root.as_deref(),
+        home: Some("/home/ada"),
+        is_local: true,
+        query_key: &[7; 32],
+    };
     TargetPlan::compile(&shape, None).find(&call.args, &place)
 }
 

@@ -62,7 +62,11 @@ impl<'a> Call<'a> {
     pub(super) fn paths(&self) -> impl Iterator<Item = &'a Given<'a>> {
         let paths = self.given.iter().filter(|given| match *given.role {
             Role::Path { .. } => true,
-            Role::End(_) => given.first().contains('/') || given.first().starts_with(['.', '~']),
+            Role::End(_) => {
+                let (text, tool) = (given.first(), &self.plan.tool);
+                let is_of_files = || ["directory", "file"].iter().any(|noun| tool.is_about(noun));
+                text.contains('/') || text.starts_with(['.', '~']) || is_of_files()
+            }
             Role::Scope { .. } => is_folder(given),
             _ => false,
         });
@@ -95,8 +99,7 @@ impl<'a> Call<'a> {
             return Vec::new();
         }
         if self.is_request() {
-            let path = canonical::inner_path(paths[0].first()).map(|path| format!("/{path}"));
-            return path.and_then(|path| self.named(paths[0], path)).into_iter().collect();
+            return self.request(paths[0]).into_iter().collect();
         }
         if let Some(found) = self.in_folder(&paths) {
             return vec![found];
@@ -125,9 +128,21 @@ impl<'a> Call<'a> {
     }
 
     /// Reports whether the call is a request to an address, so that its path is none of a file.
-    fn is_request(&self) -> bool {
+    pub(super) fn is_request(&self) -> bool {
         let is_method = |text: &str| METHODS.iter().any(|name| text.eq_ignore_ascii_case(name));
         self.with_role(|role| *role == Role::Method).any(|given| is_method(given.first()))
+    }
+
+    /// Names the address of a request whose path is given apart, or the path alone.
+    fn request(&self, path: &'a Given<'a>) -> Option<Finding<'a>> {
+        let inner = canonical::inner_path(path.first())?;
+        let base = self.with_role(|role| *role == Role::Address).next();
+        let base = base.and_then(|base| base.first().split(['?', '#']).next());
+        let whole = base.map(|base| format!("{}/{inner}", base.trim_end_matches('/')));
+        match whole.and_then(|whole| canonical::web(&whole, self.place)) {
+            Some(target) => Some(Finding { target, access: None, given: path }),
+            None => self.named(path, format!("/{inner}")),
+        }
     }
 
     /// Names a file whose folder and name are two arguments.

@@ -1,7 +1,8 @@
 //! The things of a server that a call names: by ids with a noun, bare ids, keys and names, each
 //! inside its containers.
 
-use super::super::super::{Access, Target, canonical, words};
+use super::super::super::words::{self, NAME_BYTES_MAX};
+use super::super::super::{Access, RESOURCE_BYTES_MAX, Target, canonical, is_break, is_json};
 use super::super::Finding;
 use super::super::given::Given;
 use super::super::role::{IdRelation, PathForm, Role, Side};
@@ -49,7 +50,9 @@ impl<'a> Call<'a> {
         }
         let leaves = self.leaves(beside_files);
         if leaves.is_empty() {
-            return self.containers(beside_files);
+            // What an id names in a container is not the container.
+            let is_inside = self.has_untyped_id();
+            return if is_inside { Vec::new() } else { self.containers(beside_files) };
         }
         leaves.iter().flat_map(|leaf| self.leaf(leaf, beside_files)).collect()
     }
@@ -169,9 +172,16 @@ impl<'a> Call<'a> {
     }
 
     fn kind(&self) -> Option<String> {
-        self.with_role(|role| *role == Role::Kind)
-            .next()
-            .map(|given| canonical::kind(given.first()))
+        let given = |wanted: Role| self.with_role(move |role| *role == wanted).next();
+        // Beside a name, a thing is the kind of it: `resource: "pods", name: "api"`.
+        let is_word =
+            |text: &str| text.bytes().all(|c| c.is_ascii_alphabetic() || b".-".contains(&c));
+        let is_beside = |role: &Role| matches!(role, Role::Name | Role::Bare);
+        let thing = || {
+            let has_name = self.with_role(is_beside).any(|given| given.parent.is_none());
+            given(Role::Thing).filter(|thing| has_name && is_word(thing.first()))
+        };
+        given(Role::Kind).or_else(thing).map(|given| canonical::kind(given.first()))
     }
 
     /// Returns the ids with a noun that the call is about.
@@ -180,8 +190,11 @@ impl<'a> Call<'a> {
             Role::Id { noun, relation, side } => {
                 Some((Id { given, noun, relation: *relation }, *side))
             }
-            Role::MaybeId { noun } if is_id(given.first()) => {
+            Role::MaybeId { noun } if self.plan.tool.is_about(noun) && is_id(given.first()) => {
                 Some((Id { given, noun, relation: IdRelation::Own(0) }, Side::Neither))
+            }
+            Role::MaybeId { noun } if self.is_content(given, noun) => {
+                Some((Id { given, noun, relation: IdRelation::Other }, Side::Neither))
             }
             _ => None,
         });
@@ -203,6 +216,15 @@ impl<'a> Call<'a> {
             (*side == Side::Neither || !has_plain) && !is_part && !is_inner && !is_sought
         });
         kept.map(|(id, _)| id).collect()
+    }
+
+    /// Reports whether a noun alone names something in the container of the call, so that the call is
+    /// not about the container: `collection: "orders", document: "7"`.
+    fn is_content(&self, given: &Given<'_>, noun: &str) -> bool {
+        let text = given.first();
+        let is_name = text.len() <= NAME_BYTES_MAX && !text.contains(char::is_whitespace);
+        let is_inside = !self.scopes.is_empty() && given.parent.is_none();
+        is_inside && is_name && !is_json(text) && words::has(words::CONTENTS, noun)
     }
 
     /// Reports whether a choice is itself what the tool reads or changes.
@@ -244,7 +266,15 @@ impl<'a> Call<'a> {
         if !others.is_empty() {
             return leaves_of(others);
         }
-        let untyped = self.key().or_else(|| self.name(beside_files));
+        if self.has_untyped_id() {
+            return Vec::new();
+        }
+        // Beside a kind, a name is what it is the kind of; else it may be a new one.
+        let (name, thing) = (|| self.name(beside_files), || self.thing(beside_files));
+        let untyped = self.key().or_else(|| match self.kind() {
+            Some(_) => name().or_else(thing),
+            None => thing().or_else(name),
+        });
         if let Some(leaf) = untyped {
             return vec![leaf];
         }
@@ -263,7 +293,8 @@ impl<'a> Call<'a> {
         leaves_of(attributes)
     }
 
-    /// Returns a bare id, typed by the object in which it lies or by the tool.
+    /// Returns a bare id, typed by the object in which it lies, by the tool or by a kind. Without a
+    /// type it names nothing: it may be the id of anything.
     fn bare(&self, others: &[Id<'a>]) -> Option<Leaf<'a>> {
         let tool = &self.plan.tool;
         let bare = || self.with_role(|role| *role == Role::Bare);
@@ -275,6 +306,9 @@ impl<'a> Call<'a> {
         if (own.is_none() && (tool.searches || tool.lists)) || is_conversation {
             return None;
         }
+        if self.is_untyped(given) {
+            return None;
+        }
         let parent = given.parent.filter(|parent| parent.is_own);
         let noun = match parent {
             Some(parent) => {
@@ -284,6 +318,36 @@ impl<'a> Call<'a> {
         };
         let around = if parent.is_some() { others.to_vec() } else { Vec::new() };
         Some(Leaf { given, noun, around, is_bare: true })
+    }
+
+    /// Reports whether nothing says of what a bare id is the id.
+    fn is_untyped(&self, given: &Given<'_>) -> bool {
+        !given.is_own_part() && self.plan.tool.head().is_none() && self.kind().is_none()
+    }
+
+    fn has_untyped_id(&self) -> bool {
+        let tool = &self.plan.tool;
+        let mut bare = self.with_role(|role| *role == Role::Bare);
+        !(tool.searches || tool.lists)
+            && bare.any(|given| given.parent.is_none() && self.is_untyped(given))
+    }
+
+    /// Returns the name under `object` or `resource`.
+    fn thing(&self, beside_files: bool) -> Option<Leaf<'a>> {
+        let tool = &self.plan.tool;
+        let given = self.with_role(|role| *role == Role::Thing).find(|it| it.parent.is_none())?;
+        let text = given.first().trim();
+        let is_name = !text.is_empty() && text.len() <= RESOURCE_BYTES_MAX;
+        let is_text = text.contains(is_break) || is_json(text);
+        let is_new = tool.creates && self.scopes.is_empty();
+        let is_vague = is_new || tool.searches || beside_files;
+        let noun = Some(given.key.to_ascii_lowercase());
+        (is_name && !is_text && !is_vague).then_some(Leaf {
+            given,
+            noun,
+            around: Vec::new(),
+            is_bare: false,
+        })
     }
 
     /// Returns the key of a value in a store, if no name is given with it.
@@ -360,6 +424,7 @@ impl<'a> Call<'a> {
         if leaf.is_bare && self.plan.tool.edits && is_unique(&value) {
             scopes.retain(|(rank, _)| SCOPES[*rank].label.is_none());
         }
+        let is_plain = *leaf.given.role == Role::Thing || self.is_stored(noun);
         let is_in_repository = scopes.iter().any(|(rank, _)| SCOPES[*rank].files == Some(':'));
         let mut prefix = written(scopes.iter());
         for id in &leaf.around {
@@ -371,6 +436,8 @@ impl<'a> Call<'a> {
                 push(&mut resource, '@', "", value);
             } else if is_table {
                 push(&mut resource, '.', "", value);
+            } else if is_plain {
+                push(&mut resource, '/', "", value);
             } else {
                 push(&mut resource, '/', noun, value);
             }

@@ -126,7 +126,8 @@ fn calls() -> (usize, Vec<Read>) {
         let args = arguments(schema, &mut Numbers::of(name));
         let properties = schema["properties"].as_object().cloned().unwrap_or_default();
         let shape = ToolShape { server, info: None, tool, properties: &properties };
-        let place = CallPlace { root: None, is_local: true, query_key: &[7; 32] };
+        let place =
+            CallPlace { root: None, home: Some("/home/ada"), is_local: true, query_key: &[7; 32] };
         let targets = TargetPlan::compile(&shape, None).find(&args, &place).found;
         if !targets.is_empty() {
             let shown = |target: &super::super::super::Target| {
