@@ -9,7 +9,7 @@ use touch::targets::{CallPlace, TargetPlan, ToolShape};
 
 const PLACE: CallPlace<'_> = CallPlace {
     root: Some("/srv/dev/shop"),
-    home: Some("/home/ada"),
+    home: Some("/u/ada"),
     is_local: true,
     query_key: &[7; 32],
 };

@@ -284,8 +284,7 @@ mod tests {
 
     fn text(members: Value) -> Option<String> {
         let event = event(members).to_string();
-        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, Some("/home/ada"), |_| RealName::Same)
-            .unwrap()
+        frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, Some("/u/ada"), |_| RealName::Same).unwrap()
     }
 
     fn read(members: Value) -> EventFrame {
@@ -332,12 +331,8 @@ mod tests {
             ("WebFetch", json!({"url": "https://example.com", "prompt": "x"}), None),
             ("Write", json!({"file_path": "a\u{0}b"}), Some(("filesystem", "/w/a⟨U+0000⟩b"))),
             ("Write", json!({"file_path": "x".repeat(1 << 20)}), None),
-            ("Write", json!({"file_path": "~/a"}), Some(("filesystem", "/home/ada/a"))),
-            (
-                "Bash",
-                json!({"command": "sort x | uniq > ~/a"}),
-                Some(("filesystem", "/home/ada/a")),
-            ),
+            ("Write", json!({"file_path": "~/a"}), Some(("filesystem", "/u/ada/a"))),
+            ("Bash", json!({"command": "sort x | uniq > ~/a"}), Some(("filesystem", "/u/ada/a"))),
             ("Write", json!({"file_path": 7}), None),
             ("Read", json!("text"), None),
         ] {
@@ -379,7 +374,7 @@ mod tests {
         ] {
             let event = event(json!({})).to_string();
             let text =
-                frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, Some("/home/ada"), |_| real.clone());
+                frame(&event, Timestamp::UNIX_EPOCH, &BUILTIN, Some("/u/ada"), |_| real.clone());
             let frame = EventFrame::parse(text.unwrap().unwrap().as_bytes()).unwrap();
             let found = frame.target.as_ref().map(Target::resource);
             assert_eq!(

@@ -38,7 +38,7 @@ fn built_in_tools_name_files_from_their_root() {
         ("Other", r#"{"path":"a"}"#, None),
     ] {
         let arguments = Object::parse(arguments).unwrap().unwrap();
-        let target = of_builtin(tool, arguments.members(), "/w", Some("/home/ada"));
+        let target = of_builtin(tool, arguments.members(), "/w", Some("/u/ada"));
         let expected = expected.map(|path| Target::new(FILESYSTEM, path.to_owned()).unwrap());
         assert_eq!(target, expected, "{tool} {arguments:?}");
     }
@@ -231,8 +231,8 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         ("rm $X", None),
         ("rm \"$X\"", None),
         ("rm `x`", None),
-        ("rm ~/x", Some("/home/ada/x")),
-        ("rm ~", Some("/home/ada")),
+        ("rm ~/x", Some("/u/ada/x")),
+        ("rm ~", Some("/u/ada")),
         ("rm ~bob/x", None),
         ("rm a~b", None),
         ("rm '~/x'", Some("/w/~/x")),
@@ -255,7 +255,7 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         // The file of a redirect is certain, whatever the command does.
         ("sort *.txt | uniq -c > f", Some("/w/f")),
         ("echo \"$USER on $(date)\" > f", Some("/w/f")),
-        ("echo `date` > ~/f", Some("/home/ada/f")),
+        ("echo `date` > ~/f", Some("/u/ada/f")),
         ("cat <in >f 2>&1", Some("/w/f")),
         ("make &> build.log", Some("/w/build.log")),
         ("make >| f", Some("/w/f")),
@@ -288,7 +288,7 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         ("sed -i \"s/a/$X/g\" f", Some("/w/f")),
         ("sed -i.bak -e s/a/b/ -e s/c/d/ f", Some("/w/f")),
         ("sed -i '' 's/a/b/' f", Some("/w/f")),
-        ("sed -Ei 's/a/b/' ~/f", Some("/home/ada/f")),
+        ("sed -Ei 's/a/b/' ~/f", Some("/u/ada/f")),
         ("sed --in-place=.bak --expression=s/a/b/ f", Some("/w/f")),
         ("sed -i -f script f", Some("/w/f")),
         ("sed -n -i -- s/a/b/p -f", Some("/w/-f")),
@@ -301,7 +301,7 @@ fn a_command_has_a_target_only_where_it_is_certain() {
         ("sed -ié f", None),
         ("sed -i s/a/b/ f | cat", None),
     ] {
-        let target = of_shell(command, "/w", Some("/home/ada"));
+        let target = of_shell(command, "/w", Some("/u/ada"));
         assert_eq!(target.as_ref().map(Target::resource), expected, "{command}");
         assert_eq!(
             target.is_some_and(|it| it.is_unresolved()),

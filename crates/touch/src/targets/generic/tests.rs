@@ -17,7 +17,7 @@ const KEY: [u8; 32] = [7; 32];
 fn find_in(tool: &str, arguments: &Value, root: Option<&str>) -> Option<PlannedTargets> {
     let properties = Map::new();
     let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
-    let place = CallPlace { root, home: Some("/home/ada"), is_local: true, query_key: &KEY };
+    let place = CallPlace { root, home: Some("/u/ada"), is_local: true, query_key: &KEY };
     GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut false)
 }
 
@@ -26,7 +26,7 @@ fn is_partial(tool: &str, arguments: &Value) -> bool {
     let properties = Map::new();
     let shape = ToolShape { server: "srv", info: None, tool, properties: &properties };
     let place =
-        CallPlace { root: Some("/w"), home: Some("/home/ada"), is_local: true, query_key: &KEY };
+        CallPlace { root: Some("/w"), home: Some("/u/ada"), is_local: true, query_key: &KEY };
     let mut is_partial = false;
     GenericPlan::compile(&shape).find(arguments.as_object().unwrap(), &place, &mut is_partial);
     is_partial

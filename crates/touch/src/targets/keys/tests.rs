@@ -11,12 +11,8 @@ fn plan(tool: &str, info: Option<&str>, properties: &Value) -> TargetPlan {
 }
 
 fn find(plan: &TargetPlan, arguments: &Value) -> PlannedTargets {
-    let place = CallPlace {
-        root: Some("/w"),
-        home: Some("/home/ada"),
-        is_local: true,
-        query_key: &[7; 32],
-    };
+    let place =
+        CallPlace { root: Some("/w"), home: Some("/u/ada"), is_local: true, query_key: &[7; 32] };
     plan.find(arguments.as_object().unwrap(), &place)
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::targets::{TargetTemplate, ToolPattern};
 
 const PLACE: CallPlace<'_> =
-    CallPlace { root: None, home: Some("/home/ada"), is_local: false, query_key: &[1; 32] };
+    CallPlace { root: None, home: Some("/u/ada"), is_local: false, query_key: &[1; 32] };
 
 fn rule(tools: &str, resource: &[&str]) -> TargetRule {
     let templates = resource.iter().map(|text| TargetTemplate::parse(text).unwrap()).collect();

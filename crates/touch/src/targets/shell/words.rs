@@ -39,7 +39,7 @@ pub(super) fn read(command: &str, home: Option<&str>) -> Option<Vec<SimpleComman
 
 enum Part {
     Word(ShellWord),
-    /// What is written goes to a file.
+    /// The file to which the output goes.
     Redirect(Option<String>),
     Pipe,
     /// A part that changes no file.

@@ -14,12 +14,8 @@ use super::*;
 static EXAMPLES: &str = include_str!("examples.json");
 
 const SERVER: &str = "srv";
-const PLACE: CallPlace<'_> = CallPlace {
-    root: Some("/srv/app"),
-    home: Some("/home/ada"),
-    is_local: true,
-    query_key: &[7; 32],
-};
+const PLACE: CallPlace<'_> =
+    CallPlace { root: Some("/srv/app"), home: Some("/u/ada"), is_local: true, query_key: &[7; 32] };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 const PLACE: CallPlace<'_> =
-    CallPlace { root: Some("/w"), home: Some("/home/ada"), is_local: true, query_key: &[1; 32] };
+    CallPlace { root: Some("/w"), home: Some("/u/ada"), is_local: true, query_key: &[1; 32] };
 
 fn apply(template: &str, arguments: &Value) -> Vec<String> {
     let mut found = Found::default();

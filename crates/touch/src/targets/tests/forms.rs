@@ -3,7 +3,7 @@
 use super::super::{Access, CallPlace, canonical, manifest, sql};
 
 const HERE: CallPlace<'_> =
-    CallPlace { root: Some("/w"), home: Some("/home/ada"), is_local: true, query_key: &[7; 32] };
+    CallPlace { root: Some("/w"), home: Some("/u/ada"), is_local: true, query_key: &[7; 32] };
 
 #[test]
 fn one_spelling_for_an_id_and_a_kind() {
@@ -59,9 +59,9 @@ fn files_of_this_machine_only() {
         ("/a", rootless, Some("/a")),
         ("a", rootless, None),
         ("/a", elsewhere, None),
-        ("~/a", HERE, Some("/home/ada/a")),
-        ("~", HERE, Some("/home/ada")),
-        ("~/../a", HERE, Some("/home/a")),
+        ("~/a", HERE, Some("/u/ada/a")),
+        ("~", HERE, Some("/u/ada")),
+        ("~/../a", HERE, Some("/u/a")),
         ("~bob/a", HERE, None),
         ("~/a", homeless, None),
         ("$HOME/a", HERE, None),

@@ -66,7 +66,7 @@ fn planned(call: &LabelledCall) -> PlannedTargets {
     };
     let place = CallPlace {
         root: call.root.as_deref(),
-        home: Some("/home/ada"),
+        home: Some("/u/ada"),
         is_local: true,
         query_key: &[7; 32],
     };

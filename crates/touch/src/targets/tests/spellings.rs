@@ -61,12 +61,8 @@ fn by_server(info: Option<&str>, tool: &str, arguments: &Value) -> Option<String
     let properties: Map<String, Value> =
         arguments.keys().map(|key| (key.clone(), json!({}))).collect();
     let shape = ToolShape { server: "files", info, tool, properties: &properties };
-    let place = CallPlace {
-        root: Some(ROOT),
-        home: Some("/home/ada"),
-        is_local: true,
-        query_key: &[7; 32],
-    };
+    let place =
+        CallPlace { root: Some(ROOT), home: Some("/u/ada"), is_local: true, query_key: &[7; 32] };
     let (target, _) =
         TargetPlan::compile(&shape, None).find(arguments, &place).found.swap_remove(0);
     Some(recordable(target).resource().to_owned())

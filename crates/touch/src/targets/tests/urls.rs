@@ -10,8 +10,7 @@ const VICTIM: &str = "https://h/victim";
 fn find(arguments: &Value) -> PlannedTargets {
     let properties = Map::new();
     let shape = ToolShape { server: "browser", info: None, tool: "open", properties: &properties };
-    let place =
-        CallPlace { root: None, home: Some("/home/ada"), is_local: true, query_key: &[7; 32] };
+    let place = CallPlace { root: None, home: Some("/u/ada"), is_local: true, query_key: &[7; 32] };
     TargetPlan::compile(&shape, None).find(arguments.as_object().unwrap(), &place)
 }
 

@@ -127,7 +127,7 @@ fn calls() -> (usize, Vec<Read>) {
         let properties = schema["properties"].as_object().cloned().unwrap_or_default();
         let shape = ToolShape { server, info: None, tool, properties: &properties };
         let place =
-            CallPlace { root: None, home: Some("/home/ada"), is_local: true, query_key: &[7; 32] };
+            CallPlace { root: None, home: Some("/u/ada"), is_local: true, query_key: &[7; 32] };
         let targets = TargetPlan::compile(&shape, None).find(&args, &place).found;
         if !targets.is_empty() {
             let shown = |target: &super::super::super::Target| {
