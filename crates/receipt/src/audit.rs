@@ -226,6 +226,10 @@ impl Audit {
                 link.sequence,
                 link.chain_id
             );
+            if loss.left.is_none() {
+                // Later checkpoints do not count it.
+                self.history.expire(&loss.chain_id, &link.chain_id, link.sequence);
+            }
             self.accepted.insert(loss.chain_id.clone(), (loss, words));
         }
     }

@@ -81,6 +81,8 @@ fn sign(db: &Connection, home: &Path, keys: &Keys, losses: &[Loss]) -> Result<()
         for loss in losses {
             correct_row(db, &known, loss)?;
         }
+        // The checkpoints that named the others may be among what is lost.
+        db.execute("UPDATE chains SET named = 0", [])?;
         // What records that are gone touched is no longer known of anything.
         db.execute_batch(
             "DELETE FROM touches WHERE NOT EXISTS
