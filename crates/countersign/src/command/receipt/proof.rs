@@ -74,16 +74,14 @@ fn fault(is_other: bool, checks: &[ReceiptCheck]) -> Option<String> {
     if checks.is_empty() {
         return Some("the receipt cannot be read".to_owned());
     }
-    let parts: [(&str, fn(&ReceiptCheck) -> bool); 3] = [
-        ("signature", |check| check.signature_valid),
-        ("link", |check| check.hash_link_valid),
-        ("order", |check| check.sequence_valid),
+    let is_each = |is_valid: fn(&ReceiptCheck) -> bool| checks.iter().all(is_valid);
+    let parts = [
+        ("signature", is_each(|check| check.signature_valid)),
+        ("link", is_each(|check| check.hash_link_valid)),
+        ("order", is_each(|check| check.sequence_valid)),
     ];
-    let wrong: Vec<&str> = parts
-        .into_iter()
-        .filter(|(_, is_valid)| !checks.iter().all(is_valid))
-        .map(|(name, _)| name)
-        .collect();
+    let wrong: Vec<&str> =
+        parts.into_iter().filter(|(_, is_valid)| !is_valid).map(|(name, _)| name).collect();
     (!wrong.is_empty()).then(|| format!("{} not valid", wrong.join(", ")))
 }
 
