@@ -53,11 +53,7 @@ impl SecretSupply {
     /// Removes what was handed out from the words of a failure.
     pub fn redacted(&self, failure: UpstreamFailure) -> UpstreamFailure {
         let redacted = |text: String| self.known.redact(&text).unwrap_or(text);
-        UpstreamFailure {
-            reason: redacted(failure.reason),
-            said: failure.said.map(redacted),
-            ..failure
-        }
+        UpstreamFailure { reason: redacted(failure.reason), said: failure.said.map(redacted) }
     }
 }
 

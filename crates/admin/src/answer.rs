@@ -30,10 +30,6 @@ impl IntoResponse for Refused {
             let scheme = header::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         }
-        if let Some(wait) = self.0.details["retry_after_s"].as_f64() {
-            let wait = header::HeaderValue::from(wait as u64);
-            response.headers_mut().insert(header::RETRY_AFTER, wait);
-        }
         response.extensions_mut().insert(*self.0);
         response
     }
@@ -100,7 +96,6 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::Conflict
         | Code::ReviewChanged
         | Code::RunNotResumable
-        | Code::InputRequired
         | Code::SignInFailed => StatusCode::CONFLICT,
         Code::TooManyRequests | Code::LedgerShareExceeded => StatusCode::TOO_MANY_REQUESTS,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,

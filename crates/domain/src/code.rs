@@ -114,8 +114,6 @@ codes! {
         "the call was sent, and its answer was lost or cannot be used; the call may have taken effect"
     UpstreamError "UPSTREAM_ERROR" Upstream false
         "the tool's server returned a protocol error, included in `details`"
-    InputRequired "INPUT_REQUIRED" Caller false
-        "the tool's server needs an answer of the client (sampling, elicitation or roots) to complete the call, and got none; the message says why"
     Timeout "TIMEOUT" Upstream check
         "the tool's server did not respond in time; if `details.sent` is true, the call may have taken effect"
     ResponseTooLarge "RESPONSE_TOO_LARGE" Upstream false

@@ -61,7 +61,7 @@ pub use section::{
     IntentDeclaration, OtlpProtocol, SearchConfig, Telemetry, TlsFiles, WorkspaceConfig,
 };
 pub use server::{
-    ArgumentCheck, AutoApprove, LoginScope, ProtocolEra, ServerConfig, ServerOrigin, Sharing, Start,
+    ArgumentCheck, AutoApprove, LoginScope, ServerConfig, ServerOrigin, Sharing, Start,
 };
 pub use template::{ConfigTemplate, MissingValue, Placeholder, TemplateFault, is_secret_name};
 pub use tool_rules::ToolRules;

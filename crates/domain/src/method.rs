@@ -170,7 +170,7 @@ impl Method {
 /// Reports whether a notification is a server's or a client's own. The protocol's are listed, since
 /// later revisions and extensions share their family.
 pub fn is_custom_notification(name: &str) -> bool {
-    const PROTOCOL: [&str; 12] = [
+    const PROTOCOL: [&str; 11] = [
         "notifications/initialized",
         "notifications/cancelled",
         "notifications/progress",
@@ -182,7 +182,6 @@ pub fn is_custom_notification(name: &str) -> bool {
         "notifications/resources/updated",
         "notifications/elicitation/complete",
         "notifications/tasks/status",
-        "notifications/subscriptions/acknowledged",
     ];
     !PROTOCOL.contains(&name) && !ALONE.contains(&name)
 }

@@ -16,9 +16,6 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// The longest delay: a server that recovers is noticed within about half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// The longest delay that a server may ask for: one that names a day may be back before.
-const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
     /// Disabled, or lazy and not needed yet.
@@ -39,8 +36,6 @@ pub enum UpstreamState {
 pub struct UpstreamFailure {
     pub reason: String,
     pub said: Option<String>,
-    /// The time that the server asks to be left alone.
-    pub retry_after: Option<Duration>,
 }
 
 impl UpstreamFailure {
@@ -49,7 +44,6 @@ impl UpstreamFailure {
         UpstreamFailure {
             reason: cut(reason, REASON_BYTES_MAX),
             said: said.map(|said| cut(said, SAID_BYTES_MAX)),
-            retry_after: None,
         }
     }
 
@@ -144,8 +138,7 @@ impl UpstreamMachine {
                 UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
                 UpstreamEvent::Failed { failure, jitter },
             ) => {
-                let asked = failure.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
-                let wait = backoff(self.failures, jitter).max(asked);
+                let wait = backoff(self.failures, jitter);
                 self.failures = self.failures.saturating_add(1);
                 self.go(
                     UpstreamState::Waiting(failure),
@@ -228,22 +221,6 @@ mod tests {
         assert_eq!(waits[9], BACKOFF_MAX);
         machine.on(UpstreamEvent::Connected);
         assert_eq!(retry(&machine.on(failed(0.0))), Some(BACKOFF_FIRST / 2));
-    }
-
-    #[test]
-    fn a_server_that_asks_for_it_is_left_alone_up_to_a_bound() {
-        for (asked, expected) in [
-            (Some(Duration::ZERO), BACKOFF_FIRST),
-            (Some(Duration::from_secs(20)), Duration::from_secs(20)),
-            (Some(Duration::MAX), RETRY_AFTER_MAX),
-            (None, BACKOFF_FIRST),
-        ] {
-            let mut machine = UpstreamMachine::default();
-            machine.on(UpstreamEvent::Start);
-            let failure = UpstreamFailure { retry_after: asked, ..gone() };
-            let effects = machine.on(UpstreamEvent::Failed { failure, jitter: 1.0 });
-            assert_eq!(retry(&effects), Some(expected), "{asked:?}");
-        }
     }
 
     #[test]

@@ -300,8 +300,7 @@ impl Gateway {
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {
-        let settings = self.settings();
-        let within = settings.call_timeout(&upstream.spec().name).max(settings.call_timeout_max);
+        let within = self.settings().call_timeout(&upstream.spec().name);
         task::spawn_tracked(&self.shared.retiring, async move { upstream.retire(within).await });
     }
 

@@ -124,31 +124,6 @@ pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(60);
 /// Sampling and elicitation within one call; a dialogue needs a few, a flood wears its user down.
 pub(crate) const CALL_QUESTIONS_MAX: usize = 8;
 
-/// The longest time for which a server may call its list up to date, so that it is not read again.
-pub(crate) const LIST_FRESH_MAX: Duration = Duration::from_hours(24);
-
-/// Times that one call to a stateless server is sent: each may bring questions, and the last the
-/// result.
-pub(crate) const CALL_ROUNDS_MAX: usize = 10;
-
-/// Time for the answer to the first probe of a server's protocol. A server that ignores what it does
-/// not know gets the handshake then, and so does one that takes long to start.
-pub(crate) const PROBE_WAIT: Duration = Duration::from_secs(3);
-
-/// The longest life of a stream of announcements, which the server or the connection ends.
-pub(crate) const LISTEN_TIME_MAX: Duration = Duration::from_hours(24 * 365);
-
-/// Time for a server to acknowledge such a stream; one that keeps it open without a word may have
-/// forgotten to.
-pub(crate) const LISTEN_ACKNOWLEDGED_WAIT: Duration = Duration::from_secs(5);
-
-/// Time that a client's subscription waits for that.
-pub(crate) const SUBSCRIBE_WAIT: Duration = Duration::from_secs(10);
-
-/// Delay before such a stream is opened again; it doubles up to the maximum.
-pub(crate) const LISTEN_RETRY: Duration = Duration::from_secs(1);
-pub(crate) const LISTEN_RETRY_MAX: Duration = Duration::from_secs(60);
-
 /// Concurrent requests of one connection for the client's roots, and the params of each, which are
 /// normally empty.
 pub(crate) const ROOTS_REQUESTS_MAX: usize = 8;

@@ -8,9 +8,7 @@ use std::time::Duration;
 use domain::caller::Profile;
 use domain::config::{Config, Payloads};
 use domain::policy::Strictness;
-use mcp::peer::ProgressPatience;
 use redact::{KnownSecrets, Redactor};
-use tokio::time::Instant;
 
 #[derive(Clone)]
 pub struct GateSettings {
@@ -20,7 +18,6 @@ pub struct GateSettings {
     pub tools_limit: u32,
     pub tool_response_limit: u32,
     pub call_timeout: Duration,
-    pub call_timeout_max: Duration,
     pub connect_timeout: Duration,
     pub refresh_interval: Duration,
     pub shutdown_timeout: Duration,
@@ -37,13 +34,6 @@ pub struct GateSettings {
 impl GateSettings {
     pub fn call_timeout(&self, server: &str) -> Duration {
         self.server_call_timeouts.get(server).copied().unwrap_or(self.call_timeout)
-    }
-
-    /// Returns how progress prolongs a call to a server that begins now.
-    pub fn patience(&self, server: &str) -> ProgressPatience {
-        let pause_max = self.call_timeout(server);
-        let until = Instant::now() + self.call_timeout_max.max(pause_max);
-        ProgressPatience { pause_max, until }
     }
 
     /// Redacts these known secrets too, such as those that were handed out under earlier settings.
@@ -63,7 +53,6 @@ impl From<&Config> for GateSettings {
             tools_limit: config.tools_limit,
             tool_response_limit: config.tool_response_limit,
             call_timeout: config.call_timeout,
-            call_timeout_max: config.call_timeout_max,
             connect_timeout: config.connect_timeout,
             refresh_interval: config.refresh_interval,
             shutdown_timeout: config.shutdown_timeout,

@@ -174,13 +174,10 @@ impl UpstreamSpan {
         let span = self.0.as_deref_mut();
         match outcome {
             Ok(_) => {}
-            Err(ProviderError::Unavailable(_) | ProviderError::Busy { .. }) => {
-                fail(span, Code::UpstreamUnavailable.as_str())
-            }
+            Err(ProviderError::Unavailable(_)) => fail(span, Code::UpstreamUnavailable.as_str()),
             Err(ProviderError::Lost(_)) => fail(span, Code::OutcomeUnknown.as_str()),
             Err(ProviderError::Timeout { .. }) => fail(span, Code::Timeout.as_str()),
             Err(ProviderError::TooLarge) => fail(span, Code::ResponseTooLarge.as_str()),
-            Err(ProviderError::Unanswered(_)) => fail(span, Code::InputRequired.as_str()),
             Err(ProviderError::Cancelled { .. }) => fail(span, Code::Cancelled.as_str()),
             Err(ProviderError::Protocol(error)) => fail_by_protocol(span, error),
         }

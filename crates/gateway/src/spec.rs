@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use access::secrets::SecretValues;
 use domain::config::{
-    self, ArgumentCheck, AutoApprove, ConfigTemplate, LoginScope, OAuth, ProtocolEra,
-    RemoteProtocol, RemoteTransport, ServerOrigin, Sharing, Start,
+    self, ArgumentCheck, AutoApprove, ConfigTemplate, LoginScope, OAuth, ServerOrigin, Sharing,
+    Start,
 };
 use domain::policy::{ServerRules, Strictness};
 use domain::tool::Source;
@@ -65,7 +65,6 @@ pub struct FileDigest {
 pub struct ConnectionOptions {
     pub start: Start,
     pub sharing: Sharing,
-    pub protocol: ProtocolEra,
     pub login: LoginScope,
     pub max_concurrent: Option<NonZeroU32>,
 }
@@ -75,7 +74,6 @@ impl Default for ConnectionOptions {
         ConnectionOptions {
             start: Start::Eager,
             sharing: Sharing::Auto,
-            protocol: ProtocolEra::Auto,
             login: LoginScope::Shared,
             max_concurrent: None,
         }
@@ -102,7 +100,6 @@ impl ServerSpec {
             connection: ConnectionOptions {
                 start: server.start,
                 sharing: server.sharing,
-                protocol: server.protocol,
                 login: server.login,
                 max_concurrent: server.max_concurrent,
             },
@@ -144,10 +141,7 @@ impl ServerSpec {
             name: name.into(),
             rules: ServerRules::default(),
             endpoint: ServerEndpoint::Embedded(Arc::new(move || Arc::new(make()))),
-            connection: ConnectionOptions {
-                protocol: ProtocolEra::Handshake,
-                ..ConnectionOptions::default()
-            },
+            connection: ConnectionOptions::default(),
             oauth: None,
             trust: Trust::own(String::new()),
         }
@@ -230,21 +224,6 @@ impl ServerSpec {
             | ServerEndpoint::WithoutSecrets(_)
             | ServerEndpoint::Embedded(_)
             | ServerEndpoint::Plugin(_) => None,
-        }
-    }
-
-    /// Returns the era of the protocol to speak with the server.
-    pub(crate) fn era(&self) -> ProtocolEra {
-        match &self.endpoint {
-            // The transport is older than the stateless protocol.
-            ServerEndpoint::Remote(RemoteTransport { protocol: RemoteProtocol::Sse, .. }) => {
-                ProtocolEra::Handshake
-            }
-            ServerEndpoint::Remote(_)
-            | ServerEndpoint::Stdio(_)
-            | ServerEndpoint::WithoutSecrets(_)
-            | ServerEndpoint::Embedded(_)
-            | ServerEndpoint::Plugin(_) => self.connection.protocol,
         }
     }
 

@@ -4,16 +4,12 @@
 mod connection;
 mod driver;
 mod exchange;
-mod greeting;
 mod link;
 mod listeners;
 mod own;
 mod pace;
 mod refused_questions;
-mod rounds;
-mod server_peer;
 mod server_side;
-mod subscription;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -51,7 +47,6 @@ use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
 use crate::upstream::driver::{Driver, DriverCommand, Wiring};
 use crate::upstream::exchange::{Carrier, request};
-use crate::upstream::greeting::EraMemory;
 use crate::upstream::link::LinkHandle;
 use crate::upstream::listeners::{Lane, Listeners};
 use crate::upstream::own::{OwnConnections, OwnContext};
@@ -112,7 +107,6 @@ impl Upstream {
         let sign_ins = sign_ins(&spec, &secrets, &tokens);
         let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let listeners = Arc::new(Listeners::new(&spec.name, publisher.clone()));
-        let eras = Arc::new(EraMemory::default());
         let context = OwnContext {
             secrets: secrets.clone(),
             sign_ins: sign_ins.clone(),
@@ -121,7 +115,6 @@ impl Upstream {
             publisher: publisher.clone(),
             reviewer: reviewer.clone(),
             listeners: listeners.clone(),
-            eras: eras.clone(),
         };
         let own = Arc::new(OwnConnections::new(&spec, context));
         let welcome = Arc::new(ArcSwapOption::empty());
@@ -137,7 +130,6 @@ impl Upstream {
             state: state_sender,
             stderr: stderr.clone(),
             reviewer,
-            eras,
         };
         let driver = Driver::new(spec.clone(), wiring, known).spawn(receiver);
         Arc::new(Upstream {
@@ -302,11 +294,8 @@ impl Upstream {
     pub(crate) async fn end_session(&self, session: &str) {
         self.own.end_session(session).await;
         let left = self.listeners.leave(session);
-        if let Some(LinkHandle::Server { to, .. }) = self.link.load().as_deref() {
-            match &to.stateless {
-                Some(stateless) => stateless.want(self.listeners.subscribed(session, Lane::Shared)),
-                None => left.withdraw(to.peer.clone(), self.settings.load().connect_timeout),
-            }
+        if let Some(LinkHandle::Server { peer, .. }) = self.link.load().as_deref() {
+            left.withdraw(peer.clone(), self.settings.load().connect_timeout);
         }
     }
 
@@ -401,7 +390,7 @@ impl Upstream {
         // A server that is down is down for every client, even one with its own connection.
         let link = self.ready(ctx).await?;
         let shared = match &*link {
-            LinkHandle::Server { to, .. } => to,
+            LinkHandle::Server { peer, .. } => peer,
             LinkHandle::Plugin(plugin) if call.method == Method::ToolCall => {
                 return plugin.call(call, ctx).await;
             }
@@ -411,11 +400,12 @@ impl Upstream {
             }
         };
         let own = self.own.of(SessionKey::of(call), ctx).await?;
-        let carrier = match &own {
+        let (carrier, _asked) = match &own {
             Some(own) => {
-                Carrier { to: own.to()?, lane: Lane::Own, asked: Some(own.side.enter(call, ctx)) }
+                let (peer, lane) = (own.peer()?, Lane::Own);
+                (Carrier { peer, lane }, Some(own.side.enter(call, ctx)))
             }
-            None => Carrier { to: shared.clone(), lane: Lane::Shared, asked: None },
+            None => (Carrier { peer: shared.clone(), lane: Lane::Shared }, None),
         };
         let result = self.exchange(call, ctx, &carrier, trace).await?;
         Ok(Reply::from(result))
@@ -430,12 +420,12 @@ impl Upstream {
     ) -> Result<Raw, ProviderError> {
         let _slot = self.slot(&client.caller.token, ctx).await?;
         let link = self.ready(ctx).await?;
-        let LinkHandle::Server { to: shared, .. } = &*link else {
+        let LinkHandle::Server { peer: shared, .. } = &*link else {
             return Err(ProviderError::Protocol(ErrorObject::method_not_found(&asked.method)));
         };
         let own = self.own.of(Some(client), ctx).await;
-        let to = match own.map_err(|error| self.explained(error, client.caller))? {
-            Some(own) => own.to()?,
+        let peer = match own.map_err(|error| self.explained(error, client.caller))? {
+            Some(own) => own.peer()?,
             None => shared.clone(),
         };
         let ask = Ask {
@@ -443,16 +433,12 @@ impl Upstream {
             reason: ctx.reason.clone(),
             ..Ask::new(asked.method, asked.params, ctx.remaining())
         };
-        request(&to.peer, ask).await.map_err(|error| self.explained(error, client.caller))
+        request(&peer, ask).await.map_err(|error| self.explained(error, client.caller))
     }
 
     /// Passes a notification to the session's own connection, if it has one.
     pub(crate) async fn notify_own(&self, session: &str, notification: Notification) {
-        // A stateless server learns of roots when it asks for them.
-        let is_heard = |peer: &mcp::Peer| {
-            !peer.is_stateless() || notification.method != "notifications/roots/list_changed"
-        };
-        if let Some(peer) = self.own.open_peer(session).filter(is_heard) {
+        if let Some(peer) = self.own.open_peer(session) {
             let _ = peer.notify(&notification.method, notification.params).await;
         }
     }

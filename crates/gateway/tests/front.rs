@@ -28,9 +28,5 @@ mod offer;
 mod own_lists;
 #[path = "front/server.rs"]
 mod server;
-#[path = "front/stateless.rs"]
-mod stateless;
-#[path = "front/stateless_server.rs"]
-mod stateless_server;
 #[path = "front/view.rs"]
 mod view;

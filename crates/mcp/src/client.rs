@@ -70,23 +70,14 @@ pub enum ListError {
     TooSlow(List),
 }
 
-/// A whole list.
-#[derive(Debug)]
-pub struct WholeList {
-    /// Each item as the JSON object the server sent.
-    pub items: Vec<Raw>,
-    /// The time for which the server calls the list up to date; that of the page with the shortest.
-    pub fresh_for: Duration,
-}
-
-/// Returns all items of a list. `timeout` applies to each page.
-pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<WholeList, ListError> {
+/// Returns all items of a list, each as the JSON object the server sent. `timeout` applies to each
+/// page.
+pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>, ListError> {
     let listing = tokio::time::timeout(limits::LIST_TIME_MAX, list_pages(peer, list, timeout));
     listing.await.unwrap_or(Err(ListError::TooSlow(list)))
 }
 
-async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<WholeList, ListError> {
-    let mut fresh_for = Duration::MAX;
+async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>, ListError> {
     let mut items: Vec<Raw> = Vec::new();
     let mut bytes = 0;
     let mut cursors = HashSet::new();
@@ -104,10 +95,8 @@ async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<WholeL
         if items.len() > limits::LIST_ITEMS_MAX {
             return Err(ListError::TooMany(list));
         }
-        let ttl_ms = page.ttl_ms.and_then(|ttl| ttl.as_u64()).unwrap_or(0);
-        fresh_for = fresh_for.min(Duration::from_millis(ttl_ms));
         let Some(cursor) = page.next_cursor else {
-            return Ok(WholeList { items, fresh_for });
+            return Ok(items);
         };
         if cursor.len() > limits::CURSOR_BYTES_MAX {
             return Err(ListError::LongCursor(list, cursor.len()));
@@ -128,6 +117,4 @@ struct Page {
     items: Vec<Raw>,
     #[serde(default)]
     next_cursor: Option<String>,
-    #[serde(default)]
-    ttl_ms: Option<serde_json::Value>,
 }

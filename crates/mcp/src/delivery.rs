@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use http::{HeaderName, HeaderValue};
-
 use crate::trace::Trace;
 
 /// None of its bytes was taken, or the other side refused to act on it.
@@ -55,15 +53,6 @@ pub struct Dispatch<'a> {
     pub delivery: &'a Arc<Delivery>,
     /// Sent next to the message, if the transport has a place for it.
     pub trace: Option<&'a Trace>,
-    /// Repeat parts of the message, for transports with headers.
-    pub headers: &'a [(HeaderName, HeaderValue)],
-}
-
-impl<'a> Dispatch<'a> {
-    /// Returns a dispatch of a message with nothing next to it.
-    pub fn plain(delivery: &'a Arc<Delivery>) -> Dispatch<'a> {
-        Dispatch { delivery, trace: None, headers: &[] }
-    }
 }
 
 #[cfg(test)]

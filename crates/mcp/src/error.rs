@@ -2,7 +2,6 @@
 //! know.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,27 +15,12 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
 /// From the range reserved for servers: the peer has too many requests in flight.
 pub const OVERLOADED: i64 = -32000;
-/// Revision 2026-07-28: the headers of a request and its body differ.
-pub const HEADER_MISMATCH: i64 = -32020;
-/// Revision 2026-07-28: the client did not declare what the request needs.
-pub const MISSING_CAPABILITY: i64 = -32021;
-/// Revision 2026-07-28: the server does not speak the revision of the request.
-pub const UNSUPPORTED_VERSION: i64 = -32022;
 
 #[derive(Clone)]
 pub struct ErrorObject {
     pub code: i64,
     pub message: String,
     text: Raw,
-    status: Option<HttpRefusal>,
-}
-
-/// The HTTP status that an error arrived with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpRefusal {
-    pub status: u16,
-    /// The time that the server asks to wait before the next request.
-    pub retry_after: Option<Duration>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,30 +36,14 @@ impl ErrorObject {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         let message = message.into();
         let text = to_raw(&WireError { code, message: message.clone(), data: None });
-        ErrorObject { code, message, text, status: None }
-    }
-
-    /// Notes the status that it arrived with.
-    #[must_use]
-    pub(crate) fn with_status(self, status: HttpRefusal) -> Self {
-        ErrorObject { status: Some(status), ..self }
-    }
-
-    /// Returns the time that the server asks to wait, if it does.
-    pub fn retry_after(&self) -> Option<Duration> {
-        self.status?.retry_after
-    }
-
-    /// Returns the HTTP status that it arrived with, if any.
-    pub fn status(&self) -> Option<HttpRefusal> {
-        self.status
+        ErrorObject { code, message, text }
     }
 
     pub fn with_data(self, data: &impl Serialize) -> Self {
         let data = to_raw(data);
         let wire = WireError { code: self.code, message: self.message, data: Some(&data) };
         let text = to_raw(&wire);
-        ErrorObject { code: wire.code, message: wire.message, text, status: self.status }
+        ErrorObject { code: wire.code, message: wire.message, text }
     }
 
     pub fn method_not_found(method: &str) -> Self {
@@ -98,12 +66,7 @@ impl ErrorObject {
     /// Reads an error, whose text is kept.
     pub fn parse(text: &RawValue) -> Result<Self, serde_json::Error> {
         let wire: WireError<'_> = serde_json::from_str(text.get())?;
-        Ok(ErrorObject {
-            code: wire.code,
-            message: wire.message,
-            text: text.to_owned(),
-            status: None,
-        })
+        Ok(ErrorObject { code: wire.code, message: wire.message, text: text.to_owned() })
     }
 }
 

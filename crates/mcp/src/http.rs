@@ -15,12 +15,10 @@ mod failure;
 pub mod guard;
 mod inbound;
 pub mod legacy;
-mod mirrored;
 mod open_sessions;
 mod outbound;
 mod pool;
 mod refusal;
-mod retry;
 pub mod server;
 mod session;
 mod streams;
@@ -28,9 +26,7 @@ pub mod target;
 
 pub use address::{AddressRule, names_this_machine};
 pub use challenge::Challenge;
-pub use mirrored::ParameterHeaders;
 pub use pool::PooledResponse;
-pub use retry::stated_wait;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -35,7 +35,7 @@
 //! let info = json!({"name": "client", "version": "1.0.0"});
 //! handshake::initialize(&peer, &info, &raw("{}".to_owned()), timeout).await?;
 //!
-//! let tools = client::list(&peer, List::Tools, timeout).await?.items;
+//! let tools = client::list(&peer, List::Tools, timeout).await?;
 //! assert_eq!(tools.len(), 1);
 //! assert_eq!(tools[0].get(), definition.to_string());
 //! let params = to_raw(&json!({"name": "now", "arguments": {}}));
@@ -57,14 +57,12 @@ pub mod id;
 pub mod limits;
 pub mod lines;
 pub mod message;
-pub mod meta;
 pub mod object;
 mod overlong;
 pub mod peer;
 mod raw;
 pub mod server;
 pub mod sse;
-pub mod stateless;
 pub mod task;
 pub mod trace;
 pub mod version;

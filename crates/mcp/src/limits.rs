@@ -116,10 +116,6 @@ pub const HTTP_RESUMES_MAX: usize = 3;
 /// The shortest wait that an upstream may request with `retry`, to prevent a busy loop.
 pub const HTTP_RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// The longest time that an upstream is left alone because it asks for it; a server that names a day
-/// may be back before.
-pub const HTTP_REST_MAX: Duration = Duration::from_secs(5 * 60);
-
 /// The longest wait that an upstream may request with `retry`.
 pub const HTTP_RETRY_MAX: Duration = Duration::from_secs(60);
 

@@ -2,40 +2,37 @@
 //! the other side's requests, and keeps progress and cancellation attached to their requests in
 //! both directions. Transports call [`Peer::receive`] and implement [`Outbox`].
 
-mod running;
-mod waiting;
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture, join_all};
-use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::delivery::{Delivery, Dispatch};
 use crate::error::{ErrorObject, INVALID_REQUEST, OVERLOADED};
 use crate::id::Id;
 use crate::limits;
-use crate::message::{BATCH_FORBIDDEN, BadFrame, Message, Notification, Raw, Request, Response};
-use crate::meta::{self, ClientMeta};
+use crate::message::{
+    BATCH_FORBIDDEN, BadFrame, Message, Notification, Raw, Request, Response, to_raw,
+};
+use crate::object::ObjectMembers;
 use crate::task;
 use crate::trace::Trace;
 use crate::version::Version;
-
-use running::UnsentResponse;
-use waiting::{LastProgress, OpenRequest, PendingRequest};
-
-pub(crate) use running::RunningRequest;
-pub use waiting::ProgressPatience;
 
 /// Handles the other side's requests and notifications. One per connection.
 pub trait Service: Send + Sync + 'static {
@@ -122,8 +119,6 @@ pub struct Ask {
     pub method: String,
     pub params: Option<Raw>,
     pub timeout: Duration,
-    /// Prolongs the wait while there is progress.
-    pub patience: Option<ProgressPatience>,
     pub cancel: CancellationToken,
     /// The reason of a cancellation, for the other side.
     pub reason: CancelReason,
@@ -131,10 +126,6 @@ pub struct Ask {
     pub notices: Option<NoticeSink>,
     /// Sent next to the request, if the transport has a place for it.
     pub trace: Option<Box<Trace>>,
-    /// Repeat parts of the request, for a stateless server over HTTP.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The log messages that the caller wants of a stateless server.
-    pub log_level: Option<&'static str>,
     /// Tells, once the request has failed, whether it may have been sent.
     pub delivery: Arc<Delivery>,
 }
@@ -145,35 +136,11 @@ impl Ask {
             method: method.into(),
             params,
             timeout,
-            patience: None,
             cancel: CancellationToken::new(),
             reason: CancelReason::default(),
             progress: None,
             notices: None,
             trace: None,
-            headers: Vec::new(),
-            log_level: None,
-            delivery: Arc::default(),
-        }
-    }
-}
-
-impl Ask {
-    /// Returns a request of the same kind with other params.
-    #[must_use]
-    pub fn again(&self, params: Option<Raw>) -> Ask {
-        Ask {
-            method: self.method.clone(),
-            params,
-            timeout: self.timeout,
-            patience: self.patience,
-            cancel: self.cancel.clone(),
-            reason: self.reason.clone(),
-            progress: self.progress.clone(),
-            notices: self.notices.clone(),
-            trace: self.trace.clone(),
-            headers: self.headers.clone(),
-            log_level: self.log_level,
             delivery: Arc::default(),
         }
     }
@@ -242,8 +209,12 @@ struct Core {
     closed: CancellationToken,
     closed_reason: OnceLock<String>,
     version: OnceLock<Version>,
-    /// Our words about ourselves, if the other side is a stateless server.
-    meta: OnceLock<ClientMeta>,
+}
+
+struct PendingRequest {
+    answer: oneshot::Sender<Result<Raw, RequestError>>,
+    progress: Option<ProgressSink>,
+    notices: Option<NoticeSink>,
 }
 
 impl Peer {
@@ -259,7 +230,6 @@ impl Peer {
             closed: CancellationToken::new(),
             closed_reason: OnceLock::new(),
             version: OnceLock::new(),
-            meta: OnceLock::new(),
         };
         Peer { core: Arc::new(core), route: MessageRoute::Standing }
     }
@@ -274,50 +244,21 @@ impl Peer {
         let _ = self.core.version.set(version);
     }
 
-    /// Speaks the stateless revision from now on, with these words in each request.
-    pub(crate) fn agree_on_stateless(&self, client: ClientMeta) {
-        let _ = self.core.meta.set(client);
-        self.agree_on(Version::V2026_07_28);
-    }
-
-    /// Returns our words in each request to a stateless server.
-    pub(crate) fn meta(&self) -> Option<&ClientMeta> {
-        self.core.meta.get()
-    }
-
-    pub fn is_stateless(&self) -> bool {
-        self.core.meta.get().is_some()
-    }
-
     pub async fn request(&self, ask: Ask) -> Result<Raw, RequestError> {
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         let wants_progress = ask.progress.is_some();
-        let patience = ask.patience.map(|patience| (patience, LastProgress::begin()));
-        let pending = PendingRequest {
-            answer,
-            progress: ask.progress,
-            notices: ask.notices,
-            progressed: patience.as_ref().map(|(_, last)| last.clone()),
-        };
+        let pending = PendingRequest { answer, progress: ask.progress, notices: ask.notices };
         lock(&self.core.asked).insert(id, pending);
         let delivery = ask.delivery;
         let mut open = OpenRequest { peer: self, id, delivery: &delivery, told: false };
-        let token = wants_progress.then_some(id);
-        let params = match self.meta() {
-            Some(client) => client.within(ask.params, token, ask.log_level),
-            None => meta::with_progress_token(ask.params, token),
-        };
+        let params = with_progress_token(ask.params, wants_progress.then_some(id));
         let request = Request { id: Id::Number(id), method: ask.method, params };
         if self.core.closed.is_cancelled() {
             return Err(self.closed_error().into());
         }
         let exchange = async {
-            let dispatch = Dispatch {
-                delivery: &delivery,
-                trace: ask.trace.as_deref(),
-                headers: &ask.headers,
-            };
+            let dispatch = Dispatch { delivery: &delivery, trace: ask.trace.as_deref() };
             self.core.outbox.dispatch(request.into(), self.route.clone(), dispatch).await?;
             (&mut answered).await.unwrap_or_else(|_| Err(self.closed_error().into()))
         };
@@ -325,7 +266,7 @@ impl Peer {
             outcome = exchange => outcome,
             () = ask.cancel.cancelled() => Err(RequestError::Cancelled),
             () = self.core.closed.cancelled() => Err(self.closed_error().into()),
-            () = waiting::time_up(ask.timeout, patience) => Err(RequestError::Timeout(ask.timeout)),
+            () = tokio::time::sleep(ask.timeout) => Err(RequestError::Timeout(ask.timeout)),
         };
         match &outcome {
             Err(RequestError::Cancelled) => {
@@ -357,7 +298,7 @@ impl Peer {
         notification: Notification,
         delivery: &Arc<Delivery>,
     ) -> Result<(), ConnectionClosed> {
-        let dispatch = Dispatch::plain(delivery);
+        let dispatch = Dispatch { delivery, trace: None };
         self.core.outbox.dispatch(notification.into(), self.route.clone(), dispatch).await
     }
 
@@ -396,14 +337,7 @@ impl Peer {
     /// transport shows that.
     pub(crate) fn receive_within(&self, message: Message, request: Option<&Id>) {
         match message {
-            // A stateless server asks in its results, and gets no responses.
-            Message::Request(request) if self.is_stateless() => {
-                tracing::debug!(method = %request.method, "ignored a request of a stateless server");
-            }
             Message::Request(request) => self.run(request),
-            Message::Notification(notification) if self.is_stateless() => {
-                self.hear_stateless(notification, request);
-            }
             Message::Notification(notification) => self.hear(notification, request),
             Message::Response(response) => self.take_answer(response),
         }
@@ -576,10 +510,7 @@ impl Peer {
                     token: Id,
                 }
                 if let Some(Progress { token: Id::Number(id) }) = read(params) {
-                    let sink = lock(&self.core.asked).get(&id).and_then(|asked| {
-                        asked.progressed.iter().for_each(LastProgress::note);
-                        asked.progress.clone()
-                    });
+                    let sink = lock(&self.core.asked).get(&id).and_then(|a| a.progress.clone());
                     if let (Some(sink), Some(params)) = (sink, notification.params) {
                         sink(params);
                     }
@@ -591,25 +522,6 @@ impl Peer {
                 }
             }
         }
-    }
-
-    /// Handles a notification of a stateless server, which may name the stream that it belongs to,
-    /// and cancels only such streams.
-    fn hear_stateless(&self, notification: Notification, within: Option<&Id>) {
-        #[derive(Deserialize)]
-        struct Ended {
-            #[serde(rename = "requestId")]
-            request_id: Id,
-        }
-        let params = notification.params.as_deref();
-        if notification.method == "notifications/cancelled" {
-            if let Some(Ended { request_id: Id::Number(id) }) = read(params) {
-                self.fail(id, RequestError::Lost("the server ended the stream".to_owned()));
-            }
-            return;
-        }
-        let stream = meta::subscription(params);
-        self.hear(notification, stream.as_ref().or(within));
     }
 
     /// Offers a notification to the request that it belongs to; returns it if that does not take it.
@@ -658,6 +570,58 @@ impl Drop for Core {
     }
 }
 
+/// A response that waits for the outbox.
+struct UnsentResponse<'a> {
+    core: &'a Core,
+    bytes: usize,
+}
+
+impl Drop for UnsentResponse<'_> {
+    fn drop(&mut self) {
+        self.core.unsent.send_modify(|unsent| *unsent -= self.bytes);
+    }
+}
+
+/// A request of the other side that runs while it is awaited. If dropped early, it continues as a
+/// task and responds through the outbox: only a cancellation stops it.
+pub(crate) struct RunningRequest {
+    core: Arc<Core>,
+    id: Id,
+    answer: Option<BoxFuture<'static, Option<Response>>>,
+    counted: Option<TaskTrackerToken>,
+}
+
+impl Future for RunningRequest {
+    /// `None` if the response to a cancelled request is withheld.
+    type Output = Option<Response>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.answer.as_mut().expect("not awaited again after its end");
+        let response = ready!(answer.poll_unpin(cx));
+        self.answer = None;
+        Poll::Ready(response)
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        let (Some(answer), Ok(runtime)) = (self.answer.take(), Handle::try_current()) else {
+            return;
+        };
+        let (core, id, counted) = (self.core.clone(), self.id.clone(), self.counted.take());
+        runtime.spawn(async move {
+            match answer.await {
+                Some(response) => {
+                    let _unsent = core.count_unsent(response.size_about());
+                    let _ = core.outbox.send(response.into(), MessageRoute::Within(id)).await;
+                }
+                None => core.outbox.withheld(id).await,
+            }
+            drop(counted);
+        });
+    }
+}
+
 /// A reference that does not keep the peer alive.
 #[derive(Clone)]
 pub struct WeakPeer(Weak<Core>);
@@ -667,6 +631,63 @@ impl WeakPeer {
     pub fn upgrade(&self) -> Option<Peer> {
         Some(Peer { core: self.0.upgrade()?, route: MessageRoute::Standing })
     }
+}
+
+/// Removes the request when its caller stops waiting, and cancels it on the other side.
+struct OpenRequest<'a> {
+    peer: &'a Peer,
+    id: i64,
+    delivery: &'a Delivery,
+    told: bool,
+}
+
+impl OpenRequest<'_> {
+    fn withdraw(&mut self, reason: &str) {
+        self.told = true;
+        self.delivery.settle();
+        if !self.delivery.is_sent() {
+            return;
+        }
+        let params = to_raw(&json!({"requestId": self.id, "reason": reason}));
+        let peer = self.peer.clone();
+        task::spawn_tracked(&self.peer.core.tasks, async move {
+            let _ = peer.notify("notifications/cancelled", Some(params)).await;
+        });
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        lock(&self.peer.core.asked).remove(&self.id);
+        if !self.told && !self.peer.is_closed() {
+            self.withdraw("the caller no longer waits");
+        }
+        self.delivery.settle();
+    }
+}
+
+/// Replaces the other side's progress token, which would mean nothing to the third party we ask,
+/// with ours, or removes it.
+fn with_progress_token(params: Option<Raw>, token: Option<i64>) -> Option<Raw> {
+    let given = params.as_deref().map_or("{}", RawValue::get);
+    if token.is_none() && !given.contains("progressToken") {
+        return params;
+    }
+    let rewritten = (|| {
+        let mut members: ObjectMembers<'_> = serde_json::from_str(given).ok()?;
+        let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
+        let mut meta: ObjectMembers<'_> = serde_json::from_str(&meta_text).ok()?;
+        match token {
+            Some(token) => meta.set("progressToken", token.to_string()),
+            None => meta.remove("progressToken"),
+        }
+        if meta.is_empty() && members.get("_meta").is_none() {
+            return None;
+        }
+        members.set("_meta", meta.write().get().to_owned());
+        Some(members.write())
+    })();
+    rewritten.or(params)
 }
 
 fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
@@ -681,7 +702,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::to_raw;
 
     /// Answers each request with whether it was already cancelled when it began.
     struct Watcher;
@@ -749,5 +769,22 @@ mod tests {
     async fn a_service_that_panics_still_answers() {
         let answers = answers(&[r#"{"jsonrpc":"2.0","id":1,"method":"panic"}"#]).await;
         assert!(answers[0].contains("-32603"), "{answers:?}");
+    }
+
+    fn rewritten(params: &str, token: Option<i64>) -> String {
+        let params = Some(RawValue::from_string(params.to_owned()).unwrap());
+        with_progress_token(params, token).unwrap().get().to_owned()
+    }
+
+    #[test]
+    fn progress_tokens_are_ours_and_the_rest_of_meta_stays() {
+        let params = r#"{"name":"t","_meta":{"progressToken":"abc","x":1.0}}"#;
+        assert_eq!(rewritten(params, None), r#"{"name":"t","_meta":{"x":1.0}}"#);
+        assert_eq!(
+            rewritten(params, Some(7)),
+            r#"{"name":"t","_meta":{"progressToken":7,"x":1.0}}"#
+        );
+        assert_eq!(rewritten(r#"{"a":1}"#, Some(7)), r#"{"a":1,"_meta":{"progressToken":7}}"#);
+        assert_eq!(rewritten(r#"{"a":"progressToken"}"#, None), r#"{"a":"progressToken"}"#);
     }
 }

@@ -2,21 +2,17 @@
 
 use std::fmt;
 
-/// A revision. The oldest is first, so that `<` means "older than".
+/// Handshake-era revisions, oldest first, so that `<` means "older than".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     V2024_11_05,
     V2025_03_26,
     V2025_06_18,
     V2025_11_25,
-    /// Stateless: without `initialize` and sessions; each request says what it needs to say.
-    V2026_07_28,
 }
 
 impl Version {
-    /// The newest revision with a handshake.
     pub const LATEST: Version = Version::V2025_11_25;
-    /// Those with a handshake.
     pub const ALL: [Version; 4] =
         [Version::V2024_11_05, Version::V2025_03_26, Version::V2025_06_18, Version::V2025_11_25];
 
@@ -26,11 +22,9 @@ impl Version {
             Version::V2025_03_26 => "2025-03-26",
             Version::V2025_06_18 => "2025-06-18",
             Version::V2025_11_25 => "2025-11-25",
-            Version::V2026_07_28 => "2026-07-28",
         }
     }
 
-    /// Returns the revision with a handshake that has this name.
     pub fn parse(text: &str) -> Option<Version> {
         Version::ALL.into_iter().find(|version| version.as_str() == text)
     }
@@ -38,10 +32,6 @@ impl Version {
     /// Returns the revision a server answers with: `requested` if supported, or else the newest.
     pub fn negotiate(requested: &str) -> Version {
         Version::parse(requested).unwrap_or(Version::LATEST)
-    }
-
-    pub fn is_stateless(self) -> bool {
-        self == Version::V2026_07_28
     }
 
     /// Clients of older revisions take an event without data for a broken message.

@@ -13,5 +13,3 @@ mod resumption;
 mod rig;
 #[path = "http/server.rs"]
 mod server;
-#[path = "http/stateless.rs"]
-mod stateless;

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use mcp::message::{Notification, Raw};
-use mcp::peer::{CancelReason, NoticeSink, ProgressPatience, RequestError};
+use mcp::peer::{CancelReason, NoticeSink, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Clone)]
 pub struct CallContext {
     pub deadline: Instant,
-    /// Puts the deadline off while the provider reports progress.
-    pub patience: Option<ProgressPatience>,
     /// Cancelled when the result is no longer wanted.
     pub cancel: CancellationToken,
     /// The reason of the cancellation, as the client gave it.
@@ -104,7 +102,6 @@ impl CallContext {
     pub fn within(timeout: Duration) -> CallContext {
         CallContext {
             deadline: Instant::now() + timeout,
-            patience: None,
             cancel: CancellationToken::new(),
             reason: CancelReason::default(),
             progress: None,
@@ -116,15 +113,6 @@ impl CallContext {
 
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
-    }
-
-    /// Returns the time for one more step of a call that may have made progress.
-    pub fn step_remaining(&self) -> Duration {
-        let prolonged =
-            self.patience.map_or(Duration::ZERO, |ProgressPatience { pause_max, until }| {
-                pause_max.min(until.saturating_duration_since(Instant::now()))
-            });
-        self.remaining().max(prolonged)
     }
 }
 

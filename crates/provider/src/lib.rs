@@ -7,7 +7,6 @@ mod span;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::upstream::UpstreamFailure;
 use futures_util::future::BoxFuture;
@@ -71,9 +70,6 @@ pub enum ProviderError {
     /// The provider did not get the call, or refused to act on it.
     #[error("{0}")]
     Unavailable(String),
-    /// The provider refused the call for a while.
-    #[error("{reason}")]
-    Busy { reason: String, retry_after: Duration },
     /// The provider got the call, and its response was lost or cannot be used.
     #[error("{0}")]
     Lost(String),
@@ -83,9 +79,6 @@ pub enum ProviderError {
     Cancelled { sent: bool },
     #[error("the response is too large")]
     TooLarge,
-    /// The provider needs an answer of the client to complete the call, and got none.
-    #[error("{0}")]
-    Unanswered(String),
     /// The server responded with a JSON-RPC error.
     #[error("{0}")]
     Protocol(mcp::ErrorObject),
@@ -95,12 +88,9 @@ impl ProviderError {
     /// Reports whether the provider may have got the call and acted on it.
     pub fn is_sent(&self) -> bool {
         match self {
-            ProviderError::Unavailable(_) | ProviderError::Busy { .. } => false,
+            ProviderError::Unavailable(_) => false,
             ProviderError::Timeout { sent } | ProviderError::Cancelled { sent } => *sent,
-            ProviderError::Lost(_)
-            | ProviderError::TooLarge
-            | ProviderError::Unanswered(_)
-            | ProviderError::Protocol(_) => true,
+            ProviderError::Lost(_) | ProviderError::TooLarge | ProviderError::Protocol(_) => true,
         }
     }
 }

@@ -150,9 +150,6 @@ pub struct NewServer {
     #[schema(schema_with = words::sharing)]
     pub sharing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = words::protocol)]
-    pub protocol: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::arguments)]
     pub arguments: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

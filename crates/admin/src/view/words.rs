@@ -4,7 +4,7 @@
 use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
 use domain::config::{
-    ArgumentCheck, AutoApprove, LoginScope, OAuthGrant, ProtocolEra, Sharing, Start, TokenAuth,
+    ArgumentCheck, AutoApprove, LoginScope, OAuthGrant, Sharing, Start, TokenAuth,
 };
 use domain::intent::Sensitivity;
 use domain::policy::Lock;
@@ -309,10 +309,6 @@ pub(crate) fn auto_approve() -> ObjectBuilder {
 
 pub(crate) fn sharing() -> ObjectBuilder {
     one_of(Sharing::NAMES.iter().copied())
-}
-
-pub(crate) fn protocol() -> ObjectBuilder {
-    one_of(ProtocolEra::NAMES.iter().copied())
 }
 
 pub(crate) fn arguments() -> ObjectBuilder {

@@ -101,18 +101,6 @@ const LATER_AUTHORIZATION: &[&str] = &[
     "auth/metadata-issuer-mismatch",
 ];
 
-/// The scenarios of revision 2026-07-28 for clients, except for authorization.
-const STATELESS_CLIENT: &[&str] = &[
-    "tools_call",
-    "request-metadata",
-    "sep-2322-client-request-state",
-    "http-standard-headers",
-    "http-custom-headers",
-    "http-invalid-tool-headers",
-    "json-schema-ref-no-deref",
-    "json-schema-2020-12-preservation",
-];
-
 /// Scenarios that run at a time: most of each is waiting.
 const AT_A_TIME: usize = 4;
 
@@ -155,11 +143,7 @@ pub(crate) async fn assert_conforms(dir: &Path, address: &str, what: &str) {
 
 async fn conforms(fixture: Command) {
     let fixture = served(fixture).await;
-    let gate = Gate::start(
-        |_| json!({"fixture": {"url": fixture.address, "protocol": "2025"}}),
-        json!({}),
-    )
-    .await;
+    let gate = Gate::start(|_| json!({"fixture": {"url": fixture.address}}), json!({})).await;
     gate.ready("fixture").await;
     let dir = gate.dir.path();
     assert_conforms(dir, &fixture.address, "the server itself").await;
@@ -193,9 +177,8 @@ async fn a_server_on_the_python_sdk_conforms_through_the_gate() {
     conforms(fixture).await;
 }
 
-/// Runs scenarios for clients with servers of a revision. They must pass without a failure or
-/// warning.
-async fn conforms_as_a_client(revision: &str, scenarios: &[&str]) {
+/// Runs scenarios for clients, which must pass without a failure or warning.
+async fn conforms_as_a_client(scenarios: &[&str]) {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -209,7 +192,7 @@ async fn conforms_as_a_client(revision: &str, scenarios: &[&str]) {
     let running = scenarios.iter().map(|scenario| async move {
         let dir = tempfile::tempdir().unwrap();
         let mut command = suite(dir.path());
-        command.args(["client", "--scenario", scenario, "--spec-version", revision, "--force"]);
+        command.args(["client", "--scenario", scenario, "--spec-version", "2025-11-25", "--force"]);
         let timeout = PATIENCE.as_millis().to_string();
         command.args(["--timeout", &timeout, "--command", client]);
         let output = command.output().await.unwrap();
@@ -224,26 +207,15 @@ async fn conforms_as_a_client(revision: &str, scenarios: &[&str]) {
 
 #[tokio::test]
 async fn the_gate_conforms_as_a_client() {
-    conforms_as_a_client("2025-11-25", CLIENT).await;
+    conforms_as_a_client(CLIENT).await;
 }
 
 #[tokio::test]
 async fn the_gate_conforms_as_a_client_that_is_authorized() {
-    conforms_as_a_client("2025-11-25", AUTHORIZATION).await;
+    conforms_as_a_client(AUTHORIZATION).await;
 }
 
 #[tokio::test]
 async fn the_gate_follows_the_later_rules_of_authorization() {
-    conforms_as_a_client("2025-11-25", LATER_AUTHORIZATION).await;
-}
-
-#[tokio::test]
-async fn the_gate_conforms_as_a_client_of_the_stateless_revision() {
-    conforms_as_a_client("2026-07-28", STATELESS_CLIENT).await;
-}
-
-#[tokio::test]
-async fn the_gate_is_authorized_by_servers_of_the_stateless_revision() {
-    conforms_as_a_client("2026-07-28", AUTHORIZATION).await;
-    conforms_as_a_client("2026-07-28", LATER_AUTHORIZATION).await;
+    conforms_as_a_client(LATER_AUTHORIZATION).await;
 }

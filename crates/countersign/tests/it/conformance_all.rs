@@ -32,7 +32,7 @@ fn neighbour(dir: &Path) -> Value {
 async fn conforms(fixture: Command, has_neighbour: bool) {
     let fixture = served(fixture).await;
     let servers = |dir: &Path| {
-        let mut servers = json!({"fixture": {"url": fixture.address, "protocol": "2025"}});
+        let mut servers = json!({"fixture": {"url": fixture.address}});
         if has_neighbour {
             servers["neighbour"] = neighbour(dir);
         }

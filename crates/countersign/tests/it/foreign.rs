@@ -5,7 +5,6 @@ mod clients;
 mod conversation;
 mod cost;
 mod definitions;
-mod eras;
 mod handshake;
 mod progress;
 mod prompts;

@@ -234,10 +234,10 @@ async fn only_the_server_s_own_command_line_shows_a_secret_argument() {
 #[tokio::test]
 async fn a_server_that_repeats_its_secret_in_an_error_is_not_quoted() {
     let dir = tempfile::tempdir().unwrap();
-    let answer = r#"while read -r line; do
+    let answer = r#"read -r line
         id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
         printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"bad token %s"}}\n' "$id" "$T"
-        done"#;
+        cat > /dev/null"#;
     let server = json!({"command": "sh", "args": ["-c", answer], "env": {"T": "${secret:TOKEN}"}});
     config(dir.path(), &json!({"mcpServers": {"n": server}}));
     set(dir.path(), "TOKEN", PLANTED[0]).await;

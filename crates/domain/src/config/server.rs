@@ -59,9 +59,6 @@ section! {
             "Which tools need no approval: none, new ones, or new and changed ones.";
         Reconnect sharing: Sharing = Sharing::Auto, Choice,
             "Whether callers share one connection.";
-        Reconnect protocol: ProtocolEra = ProtocolEra::Auto, Choice,
-            "Which protocol to speak: 2026-07-28 where the server offers it, or one era only; see \
-             [protocol](protocol.md).";
         Reconnect start: Start = Start::Eager, Choice,
             "Connect at start, or when a search, a list or a call first needs the server.";
         Hot arguments: ArgumentCheck = ArgumentCheck::Strict, Choice,
@@ -175,18 +172,6 @@ choice! {
 choice! {
     /// The reaction to arguments that do not match the tool's input schema.
     ArgumentCheck { Strict = "strict", Warn = "warn" }
-}
-
-choice! {
-    /// The era of the protocol that a server is spoken to in.
-    ProtocolEra {
-        /// The stateless one, if the server offers it.
-        Auto = "auto",
-        /// Revisions up to 2025-11-25, which begin with a handshake.
-        Handshake = "2025",
-        /// Revision 2026-07-28.
-        Stateless = "2026",
-    }
 }
 
 choice! {

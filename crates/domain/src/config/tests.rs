@@ -529,7 +529,7 @@ const FULL: &str = r#"{
       "inherit_env": true, "cwd": "/tmp", "enabled": false, "quarantined": true,
       "untrusted": true, "enabled_tools": ["t"],
       "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
-      "protocol": "2026", "arguments": "warn",
+      "arguments": "warn",
       "max_concurrent": 4,
       "pin": true,
       "targets": {"system": "a.example", "rules": [
@@ -549,7 +549,7 @@ const FULL: &str = r#"{
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
   "intent_declaration": {"strict_server_validation": false}, "search": {"learned": false},
   "tools_limit": 3, "tool_response_limit": 0,
-  "call_timeout": "3m", "call_timeout_max": "4m", "connect_timeout": 5, "shutdown_timeout": 0, "refresh_interval": "1h",
+  "call_timeout": "3m", "connect_timeout": 5, "shutdown_timeout": 0, "refresh_interval": "1h",
   "ledger": {"durability": "disk", "payloads": "none", "on_failure": "refuse",
     "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16, "receipt_retention_days": 7,
     "anchor": ["stamp", "--token", "t0p"]},
@@ -574,7 +574,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
                 "env": {"API_KEY": hidden, "B": "c"}, "inherit_env": true, "cwd": "/tmp", "enabled": false,
                 "quarantined": true, "untrusted": true, "enabled_tools": ["t"], "auto_approve": "new",
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
-                "protocol": "2026", "arguments": "warn",
+                "arguments": "warn",
                 "max_concurrent": 4, "login": "shared",
                 "pin": true,
                 "targets": {"system": "a.example", "rules": [
@@ -610,7 +610,7 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
         "intent_declaration": {"strict_server_validation": false},
         "search": {"learned": false},
         "tools_limit": 3, "tool_response_limit": 0,
-        "call_timeout": "3m", "call_timeout_max": "4m", "connect_timeout": "5s", "shutdown_timeout": "0s",
+        "call_timeout": "3m", "connect_timeout": "5s", "shutdown_timeout": "0s",
         "refresh_interval": "1h",
         "ledger": {
             "durability": "disk", "payloads": "none", "on_failure": "refuse",

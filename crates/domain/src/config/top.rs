@@ -76,10 +76,7 @@ section! {
         Hot tool_response_limit: u32 = 20_000, RESPONSE_LIMIT,
             "The longest result in discovery mode, in characters; the rest is cut off.";
         Hot call_timeout: Duration = Duration::from_mins(2), TIMEOUT,
-            "The longest time a call may take; where a client is told of a call's progress, the longest \
-             time since the last of it.";
-        Hot call_timeout_max: Duration = Duration::from_mins(30), TIMEOUT,
-            "The longest time a call may take, whatever its progress.";
+            "The longest time a call may take.";
         Hot connect_timeout: Duration = Duration::from_secs(30), CONNECT,
             "The longest time a server may take to start and answer `initialize`.";
         Hot shutdown_timeout: Duration = Duration::from_secs(10), SHUTDOWN,

@@ -73,10 +73,8 @@ impl CallQuestions {
                 }
             }
         };
-        let ask = Ask {
-            cancel: ctx.cancel.clone(),
-            ..Ask::new(method, params.clone(), ctx.step_remaining())
-        };
+        let ask =
+            Ask { cancel: ctx.cancel.clone(), ..Ask::new(method, params.clone(), ctx.remaining()) };
         let answer = peer.request(ask).await;
         self.record(method, params.as_deref(), &answer, started.elapsed()).await?;
         answer

@@ -62,7 +62,6 @@ impl Session {
             .unzip();
         let ctx = CallContext {
             deadline: Instant::now() + self.gateway.call_timeout(&call.tool.server),
-            patience: token.is_some().then(|| self.gateway.settings().patience(&call.tool.server)),
             cancel: incoming.cancel.clone(),
             reason: incoming.reason.clone(),
             progress: sender.clone().filter(|_| token.is_some()).map(progress_sink),
@@ -297,8 +296,7 @@ impl AskClient for Client {
                 }
                 Some(_) | None => {
                     let cancel = ctx.cancel.clone();
-                    peer.request(Ask { cancel, ..Ask::new(method, params, ctx.step_remaining()) })
-                        .await
+                    peer.request(Ask { cancel, ..Ask::new(method, params, ctx.remaining()) }).await
                 }
             }
         }

@@ -7,7 +7,6 @@ use domain::tool::Class;
 use domain::{Code, Refusal, ToolName};
 use provider::{Call, CallContext, CallOutcome, ProviderError, RecordState, ToolProvider};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 pub(super) async fn forward(
     provider: &dyn ToolProvider,
@@ -15,7 +14,7 @@ pub(super) async fn forward(
     ctx: &CallContext,
     allowed: &Permit,
 ) -> CallOutcome {
-    let (began, within) = (Instant::now(), ctx.remaining());
+    let within = ctx.remaining();
     let error = match provider.call(call, ctx).await {
         Ok(reply) if reply.result.get().starts_with('{') => {
             let for_caller =
@@ -27,7 +26,6 @@ pub(super) async fn forward(
         Ok(_) => ProviderError::Lost("its result is not an object".to_owned()),
         Err(error) => error,
     };
-    let within = if ctx.patience.is_some() { began.elapsed() } else { within };
     let unanswered = Unanswered { tool: &call.tool, effective: allowed.effective, within };
     CallOutcome::Failed { refusal: unanswered.refusal(&error), error }
 }
@@ -49,12 +47,6 @@ impl Unanswered<'_> {
         let consequence = consequence(*effective);
         match error {
             ProviderError::Unavailable(reason) => unavailable_server(&tool.server, reason),
-            ProviderError::Busy { reason, retry_after } => {
-                let seconds = retry_after.as_secs_f64().ceil();
-                let reason = format!("{reason}; try again in {seconds} s");
-                unavailable_server(&tool.server, &reason)
-                    .with_member("retry_after_s", json!(seconds))
-            }
             ProviderError::Lost(reason) => Refusal::new(
                 Code::OutcomeUnknown,
                 format!(
@@ -93,13 +85,6 @@ impl Unanswered<'_> {
             )
             .with(sent(*effective))
             .with_member("bytes_max", json!(mcp::limits::FRAME_BYTES_MAX)),
-            ProviderError::Unanswered(reason) => Refusal::new(
-                Code::InputRequired,
-                format!("'{tool}' needs an answer of the client to go on: {reason}"),
-            )
-            .with(sent(*effective))
-            .with_member("reason", json!(reason))
-            .with_member("server", json!(tool.server)),
             ProviderError::Protocol(fault) => Refusal::new(
                 Code::UpstreamError,
                 format!("'{tool}' returned an error: {}", fault.message),

@@ -245,7 +245,7 @@ async fn ended(
 fn failed(code: Code, error: &ProviderError) -> RecordStatus {
     match error {
         // The server has answered.
-        ProviderError::Protocol(_) | ProviderError::Unanswered(_) => RecordStatus::Error,
+        ProviderError::Protocol(_) => RecordStatus::Error,
         error if error.is_sent() => RecordStatus::Unknown,
         _ if code == Code::Cancelled => RecordStatus::Cancelled,
         _ => RecordStatus::Error,

@@ -7,32 +7,32 @@ use std::time::Duration;
 use access::secrets::{SecretSupply, SecretValues};
 use access::sign_in::{GrantHolder, SignIn};
 use domain::catalog::ListedResource;
-use domain::config::{ProtocolEra, RemoteProtocol, Withheld};
+use domain::config::{RemoteProtocol, Withheld};
 use domain::last_words::LastWords;
 use domain::tool::DefinitionExcess;
 use domain::trust::ItemKind;
 use domain::upstream::UpstreamFailure;
+use mcp::ErrorObject;
 use mcp::child::{self, Process, StderrTail};
-use mcp::client::{self, List, ListError, WholeList};
-use mcp::handshake::Welcome;
+use mcp::client::{self, List, ListError};
+use mcp::handshake::{self, HandshakeError, Welcome};
 use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::http::credentials::Credentials;
 use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
-use mcp::peer::{Peer, Service};
+use mcp::peer::{Peer, RequestError, Service};
 use mcp::task;
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::limits;
 use crate::spec::{ServerEndpoint, ServerSpec, http_endpoint, without_secrets};
 use crate::trust::ItemList;
-use crate::upstream::greeting::{EraMemory, Greeting, GreetingFault, request_failure};
-use crate::upstream::server_peer::ServerPeer;
 
 pub(super) struct Connection {
     server: Arc<str>,
-    pub(super) to: ServerPeer,
+    pub(super) peer: Peer,
     pub(super) welcome: Arc<Welcome>,
     attached: Attachment,
 }
@@ -40,7 +40,7 @@ pub(super) struct Connection {
 /// Lists the tools again, without keeping the connection alive.
 pub(super) struct Lister {
     pub(super) server: Arc<str>,
-    pub(super) to: ServerPeer,
+    pub(super) peer: Peer,
     pub(super) welcome: Arc<Welcome>,
 }
 
@@ -77,12 +77,10 @@ pub(super) struct Opening<'a> {
     pub(super) capabilities: Raw,
     pub(super) stderr: &'a StderrTail,
     pub(super) timeout: Duration,
-    /// The server's era, as earlier connections found out.
-    pub(super) eras: &'a EraMemory,
 }
 
 impl Opening<'_> {
-    /// Opens the connection and greets the server, or returns one sentence saying why it cannot.
+    /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(&self) -> Result<Connection, UpstreamFailure> {
         self.spec.endpoint.check_pinned().await?;
         let secrets = SecretValues::of(self.secrets, self.spec.secrets()).await?;
@@ -91,37 +89,17 @@ impl Opening<'_> {
                 self.secrets.hide(name, &value);
             }
         }
-        let era = self.eras.next(self.spec.era());
-        match self.greeted(&secrets, era).await {
-            Ok(connection) => Ok(connection),
-            // Some servers exit at a message that they do not know.
-            Err(GreetingFault { at_probe: true, .. }) if self.spec.command().is_some() => {
-                let again = self.greeted(&secrets, ProtocolEra::Handshake).await;
-                self.eras.ended_at_probe(again.is_ok());
-                again.map_err(|fault| fault.failure)
-            }
-            Err(fault) => Err(fault.failure),
-        }
-    }
-
-    async fn greeted(
-        &self,
-        secrets: &SecretValues,
-        era: ProtocolEra,
-    ) -> Result<Connection, GreetingFault> {
-        let (peer, mut attached) = connect(self, secrets).map_err(UpstreamFailure::from)?;
-        let (capabilities, timeout, memory) = (&*self.capabilities, self.timeout, self.eras);
-        match (Greeting { peer: &peer, capabilities, timeout, memory }).speak(era).await {
+        let (peer, mut attached) = connect(self, &secrets)?;
+        let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
+        match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
             Ok(welcome) => {
-                let is_http = matches!(self.spec.endpoint, ServerEndpoint::Remote(_));
-                let to = ServerPeer::new(peer, &welcome, is_http);
                 let (server, welcome) = (self.server.clone(), Arc::new(welcome));
-                Ok(Connection { server, to, welcome, attached })
+                Ok(Connection { server, peer, welcome, attached })
             }
-            Err(GreetingFault { failure, at_probe }) => {
-                let failure = attached.start_failure(failure).await;
+            Err(error) => {
+                let failure = attached.start_failure(handshake_failure(&error)).await;
                 attached.close(&peer).await;
-                Err(GreetingFault { failure, at_probe })
+                Err(failure)
             }
         }
     }
@@ -167,11 +145,24 @@ impl Opening<'_> {
     }
 }
 
-fn list_failure(error: &ListError) -> UpstreamFailure {
+/// Separates an error that the server worded from our own words.
+fn handshake_failure(error: &HandshakeError) -> UpstreamFailure {
     match error {
-        ListError::Request(list, error) => request_failure(list.method(), error),
+        HandshakeError::Request(RequestError::Refused(refused)) => refusal("initialize", refused),
         _ => error.to_string().into(),
     }
+}
+
+fn list_failure(error: &ListError) -> UpstreamFailure {
+    match error {
+        ListError::Request(list, RequestError::Refused(refused)) => refusal(list.method(), refused),
+        _ => error.to_string().into(),
+    }
+}
+
+fn refusal(method: &str, refused: &ErrorObject) -> UpstreamFailure {
+    let reason = format!("{method}: the server answered with error {}", refused.code);
+    UpstreamFailure::new(&reason, Some(&refused.message))
 }
 
 fn connect(opening: &Opening<'_>, secrets: &SecretValues) -> Result<(Peer, Attachment), String> {
@@ -227,8 +218,7 @@ fn usable(listed: Vec<Raw>) -> Arc<[ListedResource]> {
 impl Lister {
     /// Returns all tools of the server; none if it offers none.
     pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, UpstreamFailure> {
-        let listed = self.listed(List::Tools, timeout).await?;
-        Ok(self.to.callable(&self.server, listed))
+        self.list(List::Tools, timeout).await
     }
 
     /// Lists the other items that need approval. A list that cannot be fetched does not affect the
@@ -270,34 +260,30 @@ impl Lister {
     }
 
     async fn list(&self, list: List, timeout: Duration) -> Result<Vec<Raw>, UpstreamFailure> {
-        Ok(self.listed(list, timeout).await?.items)
-    }
-
-    async fn listed(&self, list: List, timeout: Duration) -> Result<WholeList, UpstreamFailure> {
         if self.welcome.capability(list.capability()).is_none() {
-            return Ok(WholeList { items: Vec::new(), fresh_for: Duration::ZERO });
+            return Ok(Vec::new());
         }
-        client::list(&self.to.peer, list, timeout).await.map_err(|error| list_failure(&error))
+        client::list(&self.peer, list, timeout).await.map_err(|error| list_failure(&error))
     }
 }
 
 impl Connection {
     pub(super) fn lister(&self) -> Lister {
-        let (server, to) = (self.server.clone(), self.to.clone());
-        Lister { server, to, welcome: self.welcome.clone() }
+        let (server, peer) = (self.server.clone(), self.peer.clone());
+        Lister { server, peer, welcome: self.welcome.clone() }
     }
 
     /// Waits until the connection is lost, and returns the reason.
     pub(super) async fn lost(&mut self) -> UpstreamFailure {
         tokio::select! {
-            _ = self.to.peer.closed() => {}
+            _ = self.peer.closed() => {}
             // A grandchild may hold the pipes open; the child's last output is still read.
             () = self.attached.ended() => {
-                let _ = tokio::time::timeout(LAST_WORDS, self.to.peer.closed()).await;
-                self.to.peer.close("the process ended");
+                let _ = tokio::time::timeout(LAST_WORDS, self.peer.closed()).await;
+                self.peer.close("the process ended");
             }
         }
-        let closed = self.to.peer.closed().await;
+        let closed = self.peer.closed().await;
         self.attached.explain(closed.to_string().into()).await
     }
 
@@ -306,7 +292,7 @@ impl Connection {
     }
 
     pub(super) async fn close(self) {
-        self.attached.close(&self.to.peer).await;
+        self.attached.close(&self.peer).await;
     }
 }
 

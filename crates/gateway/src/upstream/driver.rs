@@ -24,7 +24,6 @@ use crate::question::QuestionOrigin;
 use crate::spec::ServerSpec;
 use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
 use crate::upstream::connection::Opening;
-use crate::upstream::greeting::EraMemory;
 use crate::upstream::link::{LinkHandle, ServerLink, ServerLists};
 use crate::upstream::listeners::Listeners;
 use crate::upstream::own::OwnConnections;
@@ -59,7 +58,6 @@ pub(super) struct Wiring {
     pub(super) state: watch::Sender<UpstreamState>,
     pub(super) stderr: StderrTail,
     pub(super) reviewer: Reviewer,
-    pub(super) eras: Arc<EraMemory>,
 }
 
 pub(super) struct Driver {
@@ -264,7 +262,7 @@ impl Driver {
         let (server, spec) = (self.spec.name.clone(), self.spec.clone());
         let sign_ins = self.wiring.sign_ins.clone();
         let (secrets, stderr) = (self.wiring.secrets.clone(), self.wiring.stderr.clone());
-        let (service, eras) = (self.side.clone(), self.wiring.eras.clone());
+        let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
         self.attempt = Some(task::spawn(async move {
             let sign_in = match &sign_ins {
@@ -280,7 +278,6 @@ impl Driver {
                 capabilities: raw("{}".to_owned()),
                 stderr: &stderr,
                 timeout,
-                eras: &eras,
             };
             ServerLink::open(opening).await
         }));
@@ -290,15 +287,15 @@ impl Driver {
         let is_late = lists.resources.is_none() && matches!(link, ServerLink::Server(_));
         self.take(lists, link.instructions(), link.info()).await;
         let handle = link.handle();
-        if let LinkHandle::Server { to, welcome, .. } = &handle {
+        if let LinkHandle::Server { peer, welcome, .. } = &handle {
             self.wiring.welcome.store(Some(welcome.clone()));
-            self.wiring.listeners.wishes().ask(to, self.settings().connect_timeout);
+            self.wiring.listeners.wishes().ask(peer.clone(), self.settings().connect_timeout);
         }
         self.wiring.link.store(Some(Arc::new(handle)));
-        let refresh_interval = self.settings().refresh_interval.max(link.fresh_for());
         self.link = Some(link);
         // Nothing waits for a slow list of resources, so that it is requested once more.
-        let next = if is_late { limits::RELIST_PAUSE_MAX } else { refresh_interval };
+        let next =
+            if is_late { limits::RELIST_PAUSE_MAX } else { self.settings().refresh_interval };
         self.relist_at = Some(Instant::now() + next);
         UpstreamEvent::Connected
     }
@@ -324,10 +321,9 @@ impl Driver {
             }
         };
         let (instructions, info) = (link.instructions(), link.info());
-        let fresh_for = link.fresh_for();
         self.take(lists, instructions, info).await;
         // A change announced in the meantime is still due.
-        let refresh_at = Instant::now() + self.settings().refresh_interval.max(fresh_for);
+        let refresh_at = Instant::now() + self.settings().refresh_interval;
         self.relist_at.get_or_insert(refresh_at);
         self.publish();
         None
@@ -469,10 +465,7 @@ impl Driver {
         let server = &self.spec.name;
         match state {
             UpstreamState::Ready => {
-                let welcome = self.wiring.welcome.load();
-                let protocol = welcome.as_ref().map(|welcome| welcome.version.as_str());
-                let tools = self.review.listing.tools().len();
-                tracing::info!(%server, tools, protocol, "connected");
+                tracing::info!(%server, tools = self.review.listing.tools().len(), "connected")
             }
             UpstreamState::Waiting(failure) | UpstreamState::NeedsLogin(failure) => {
                 tracing::warn!(%server, reason = %failure, "unavailable");

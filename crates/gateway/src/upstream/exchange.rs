@@ -19,16 +19,12 @@ use crate::span;
 use crate::spec::ServerEndpoint;
 use crate::upstream::Upstream;
 use crate::upstream::listeners::{Lane, LogLevel, MESSAGE, TooManySubscriptions, UPDATED};
-use crate::upstream::rounds;
-use crate::upstream::server_peer::{ServerPeer, StatelessServer};
-use crate::upstream::server_side::{LISTS_CHANGED, RunningCall};
+use crate::upstream::server_side::LISTS_CHANGED;
 
 /// The connection of a request.
 pub(super) struct Carrier {
-    pub(super) to: ServerPeer,
+    pub(super) peer: Peer,
     pub(super) lane: Lane,
-    /// Lets the server ask the client, on the client's own connection.
-    pub(super) asked: Option<RunningCall>,
 }
 
 impl Upstream {
@@ -44,7 +40,7 @@ impl Upstream {
         if call.method == Method::CustomNotification {
             let (method, delivery) = (call.tool.tool.clone(), Arc::default());
             let notification = Notification { method, params };
-            let told = carrier.to.peer.notify_noting(notification, &delivery).await;
+            let told = carrier.peer.notify_noting(notification, &delivery).await;
             let told = told.map_err(|error| provider_error(error.into(), &delivery));
             return told.map(|()| nothing());
         }
@@ -54,32 +50,23 @@ impl Upstream {
                 call.tool.tool.clone()
             }
         };
-        let stateless = carrier.to.stateless.as_deref();
-        let is_call = call.method == Method::ToolCall;
         let ask = Ask {
+            method,
+            params,
+            timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
             reason: ctx.reason.clone(),
             progress: ctx.progress.clone(),
             notices: self.notices(call, ctx, carrier.lane),
             trace: span::header(trace),
-            patience: ctx.patience,
-            headers: stateless
-                .filter(|_| is_call)
-                .map_or_else(Vec::new, |stateless| stateless.headers(call)),
-            log_level: stateless.and_then(|_| self.level(call)).map(LogLevel::as_str),
-            ..Ask::new(method, params, ctx.remaining())
+            delivery: Arc::default(),
         };
         match call.method {
             Method::Known(rule) => self.route(rule.route, call, ctx, (carrier, ask)).await,
             Method::ToolCall | Method::Custom | Method::CustomNotification => {
-                send(carrier, ctx, ask).await
+                send(carrier, ask).await
             }
         }
-    }
-
-    /// Returns the level that the client of a call set.
-    fn level(&self, call: &Call) -> Option<LogLevel> {
-        self.listeners.level(call.session.as_ref()?)
     }
 
     async fn route(
@@ -90,7 +77,7 @@ impl Upstream {
         (carrier, ask): (&Carrier, Ask),
     ) -> Result<Raw, ProviderError> {
         if route == MethodRoute::Forwarded {
-            return send(carrier, ctx, ask).await;
+            return send(carrier, ask).await;
         }
         let (Some(session), Some(client)) = (&call.session, &ctx.ask_client) else {
             return Err(ProviderError::Protocol(ErrorObject::method_not_found(&ask.method)));
@@ -98,14 +85,11 @@ impl Upstream {
         let subject = call.method.subject(call.arguments.members());
         let uri = subject.map_or("", |subject| subject.name());
         match route {
-            MethodRoute::Forwarded => send(carrier, ctx, ask).await,
+            MethodRoute::Forwarded => send(carrier, ask).await,
             MethodRoute::Subscribes => {
                 let subscribed = self.listeners.subscribe(session, client, carrier.lane, uri);
                 let is_new = subscribed.map_err(|_: TooManySubscriptions| too_many())?;
-                let answer = match &carrier.to.stateless {
-                    Some(stateless) => self.subscribe(stateless, session, carrier.lane, uri).await,
-                    None => send(carrier, ctx, ask).await,
-                };
+                let answer = send(carrier, ask).await;
                 if is_new && answer.is_err() {
                     self.listeners.unsubscribe(session, uri);
                 }
@@ -113,63 +97,36 @@ impl Upstream {
             }
             MethodRoute::Unsubscribes => {
                 let is_over = self.listeners.unsubscribe(session, uri);
-                if let Some(stateless) = &carrier.to.stateless {
-                    stateless.want(self.listeners.subscribed(session, carrier.lane));
-                    return Ok(nothing());
-                }
                 match carrier.lane {
                     Lane::Shared if !is_over => Ok(nothing()),
-                    Lane::Shared | Lane::Own => send(carrier, ctx, ask).await,
+                    Lane::Shared | Lane::Own => send(carrier, ask).await,
                 }
             }
-            MethodRoute::SetsLevel => {
-                self.set_level(call, (session, client), ctx, (carrier, ask)).await
-            }
+            MethodRoute::SetsLevel => self.set_level(call, session, client, (carrier, ask)).await,
         }
-    }
-
-    /// Has a stateless server send the updates of one resource more.
-    async fn subscribe(
-        &self,
-        stateless: &StatelessServer,
-        session: &str,
-        lane: Lane,
-        uri: &str,
-    ) -> Result<Raw, ProviderError> {
-        stateless.want(self.listeners.subscribed(session, lane));
-        if stateless.subscriptions.agrees(uri, limits::SUBSCRIBE_WAIT).await {
-            return Ok(nothing());
-        }
-        let words = "the server sends no updates of this resource";
-        Err(ProviderError::Protocol(ErrorObject::invalid_params(words)))
     }
 
     async fn set_level(
         &self,
         call: &Call,
-        (session, client): (&Arc<str>, &Arc<dyn AskClient>),
-        ctx: &CallContext,
+        session: &Arc<str>,
+        client: &Arc<dyn AskClient>,
         (carrier, mut ask): (&Carrier, Ask),
     ) -> Result<Raw, ProviderError> {
-        let is_stateless = carrier.to.stateless.is_some();
         let level = call.arguments.members().get("level").and_then(|level| level.as_str());
         match (level.and_then(LogLevel::parse), carrier.lane) {
             (Some(level), lane) => {
                 let wanted = self.listeners.set_level(session, client, lane, level);
-                // From now on, each of the client's requests has the level.
-                if is_stateless {
-                    return Ok(nothing());
-                }
                 ask.params = ask.params.map(|params| with_level(params, wanted));
             }
             // Only the server knows whether it has a level of this name.
-            (None, Lane::Own) if !is_stateless => {}
-            (None, Lane::Own | Lane::Shared) => {
+            (None, Lane::Own) => {}
+            (None, Lane::Shared) => {
                 let error = ErrorObject::invalid_params("logging/setLevel: unknown level");
                 return Err(ProviderError::Protocol(error));
             }
         }
-        send(carrier, ctx, ask).await
+        send(carrier, ask).await
     }
 
     /// Returns the sink for notifications that the server sends in the course of a request; `None`
@@ -207,11 +164,8 @@ impl Upstream {
     }
 }
 
-async fn send(carrier: &Carrier, ctx: &CallContext, ask: Ask) -> Result<Raw, ProviderError> {
-    match &carrier.to.stateless {
-        Some(_) => rounds::completed(carrier, ctx, ask).await,
-        None => request(&carrier.to.peer, ask).await,
-    }
+async fn send(carrier: &Carrier, ask: Ask) -> Result<Raw, ProviderError> {
+    request(&carrier.peer, ask).await
 }
 
 fn nothing() -> Raw {
@@ -280,10 +234,7 @@ pub(super) async fn request(peer: &Peer, ask: Ask) -> Result<Raw, ProviderError>
 fn provider_error(error: RequestError, delivery: &Delivery) -> ProviderError {
     let sent = delivery.is_sent();
     match error {
-        RequestError::Refused(error) => match error.retry_after() {
-            Some(retry_after) => ProviderError::Busy { reason: error.message, retry_after },
-            None => ProviderError::Protocol(error),
-        },
+        RequestError::Refused(error) => ProviderError::Protocol(error),
         RequestError::Timeout(_) => ProviderError::Timeout { sent },
         RequestError::Cancelled => ProviderError::Cancelled { sent },
         RequestError::TooLarge => ProviderError::TooLarge,

@@ -10,13 +10,13 @@ use futures_util::future::join;
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::Raw;
+use mcp::peer::Peer;
 use provider::ProviderConnection;
 
 use crate::limits;
 use crate::spec::{PluginSpec, ServerEndpoint};
 use crate::trust::ItemList;
 use crate::upstream::connection::{Connection, Lister, Opening};
-use crate::upstream::server_peer::ServerPeer;
 
 /// A link owned by the driver, which closes it.
 pub(super) enum ServerLink {
@@ -41,7 +41,7 @@ impl ServerLists {
 
 /// Makes calls on a link while it is up.
 pub(crate) enum LinkHandle {
-    Server { server: Arc<str>, to: ServerPeer, welcome: Arc<Welcome> },
+    Server { server: Arc<str>, peer: Peer, welcome: Arc<Welcome> },
     Plugin(Arc<dyn ProviderConnection>),
 }
 
@@ -64,8 +64,8 @@ impl ServerLink {
     pub(super) fn handle(&self) -> LinkHandle {
         match self {
             ServerLink::Server(connection) => {
-                let Lister { server, to, welcome } = connection.lister();
-                LinkHandle::Server { server, to, welcome }
+                let Lister { server, peer, welcome } = connection.lister();
+                LinkHandle::Server { server, peer, welcome }
             }
             ServerLink::Plugin(plugin) => LinkHandle::Plugin(plugin.clone()),
         }
@@ -83,14 +83,6 @@ impl ServerLink {
         match self {
             ServerLink::Server(connection) => connection.welcome.server_name().map(Into::into),
             ServerLink::Plugin(_) => None,
-        }
-    }
-
-    /// Returns the time for which the last list need not be read again.
-    pub(super) fn fresh_for(&self) -> Duration {
-        match self {
-            ServerLink::Server(connection) => connection.to.fresh_for(),
-            ServerLink::Plugin(_) => Duration::ZERO,
         }
     }
 
@@ -122,9 +114,9 @@ impl LinkHandle {
     /// Requests the lists again.
     pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, UpstreamFailure> {
         match self {
-            LinkHandle::Server { server, to, welcome } => {
-                let (server, to) = (server.clone(), to.clone());
-                let lister = Lister { server, to, welcome: welcome.clone() };
+            LinkHandle::Server { server, peer, welcome } => {
+                let (server, peer) = (server.clone(), peer.clone());
+                let lister = Lister { server, peer, welcome: welcome.clone() };
                 let tools = lister.tools(timeout).await?;
                 let (others, resources) =
                     join(lister.others(timeout), lister.resources(timeout)).await;

@@ -17,7 +17,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::catalogs::Publisher;
 use crate::limits;
-use crate::upstream::server_peer::ServerPeer;
 
 pub(super) const MESSAGE: &str = "notifications/message";
 pub(super) const UPDATED: &str = "notifications/resources/updated";
@@ -145,14 +144,6 @@ impl Listeners {
         Wishes { subscribed, level }
     }
 
-    /// Returns the resources that are subscribed to on the connection of a client.
-    pub(super) fn subscribed(&self, session: &str, lane: Lane) -> BTreeSet<String> {
-        match lane {
-            Lane::Shared => self.wishes().subscribed,
-            Lane::Own => self.wishes_of(session).subscribed,
-        }
-    }
-
     /// Returns what the clients of the shared connection want.
     pub(super) fn wishes(&self) -> Wishes {
         let by_session = self.lock();
@@ -218,16 +209,7 @@ impl Listeners {
 
 impl Wishes {
     /// Asks a server for what its clients want, on a new connection.
-    pub(super) fn ask(self, to: &ServerPeer, timeout: Duration) {
-        match &to.stateless {
-            // The level is part of each request.
-            Some(stateless) => stateless.want(self.subscribed),
-            None => self.ask_again(to.peer.clone(), timeout),
-        }
-    }
-
-    /// Asks for it in another session.
-    pub(super) fn ask_again(self, peer: Peer, timeout: Duration) {
+    pub(super) fn ask(self, peer: Peer, timeout: Duration) {
         self.send(peer, "resources/subscribe", timeout);
     }
 

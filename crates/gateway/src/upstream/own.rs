@@ -31,11 +31,9 @@ use crate::question::QuestionOrigin;
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
-use crate::upstream::greeting::EraMemory;
 use crate::upstream::listeners::Listeners;
 use crate::upstream::own::list::Keeper;
 use crate::upstream::refused_questions::RefusalLog;
-use crate::upstream::server_peer::ServerPeer;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, CLIENT_EXTENSIONS, ClientSide};
 use crate::{GateSettings, limits};
 
@@ -56,7 +54,6 @@ pub(super) struct OwnContext {
     pub(super) publisher: Publisher,
     pub(super) reviewer: Reviewer,
     pub(super) listeners: Arc<Listeners>,
-    pub(super) eras: Arc<EraMemory>,
 }
 
 pub(super) struct OwnConnection {
@@ -93,7 +90,7 @@ impl OwnConnections {
 
     /// Returns the session's own connection, if it is open.
     pub(super) fn open_peer(&self, session: &str) -> Option<mcp::Peer> {
-        let peer = self.lock().get(session)?.to().ok()?.peer;
+        let peer = self.lock().get(session)?.peer().ok()?;
         (!peer.is_closed()).then_some(peer)
     }
 
@@ -121,7 +118,7 @@ impl OwnConnections {
         let opening = || self.attempt(client.session, &own, capabilities, ctx);
         let opened = own.opened.get_or_try_init(opening);
         match opened.await {
-            Ok(opened) if !opened.connection.to.peer.is_closed() => Ok(Some(own.clone())),
+            Ok(opened) if !opened.connection.peer.is_closed() => Ok(Some(own.clone())),
             Ok(_) => Err("the client's own connection was lost".to_owned()),
             Err(failure) => Err(failure.reason),
         }
@@ -165,7 +162,6 @@ impl OwnConnections {
             capabilities,
             stderr: &self.around.stderr,
             timeout,
-            eras: &self.around.eras,
         };
         let (connection, tools) = opening.open_and_list().await?;
         let shared = self.around.publisher.catalog();
@@ -180,7 +176,7 @@ impl OwnConnections {
             resources_before: listing.and_then(|it| Some(it.offer()?.resources_changed())),
         };
         keeper.publish(tools).await;
-        self.around.listeners.wishes_of(session).ask(&connection.to, timeout);
+        self.around.listeners.wishes_of(session).ask(connection.peer.clone(), timeout);
         let keeping = AbortOnDropHandle::new(task::spawn(keeper.keep()));
         Ok(OpenConnection { connection, _keeping: keeping })
     }
@@ -308,10 +304,10 @@ impl OwnConnections {
 }
 
 impl OwnConnection {
-    pub(super) fn to(&self) -> Result<ServerPeer, ProviderError> {
+    pub(super) fn peer(&self) -> Result<mcp::Peer, ProviderError> {
         let opened = self.opened.get();
         opened
-            .map(|opened| opened.connection.to.clone())
+            .map(|opened| opened.connection.peer.clone())
             .ok_or_else(|| ProviderError::Unavailable("it is still connecting".to_owned()))
     }
 
@@ -323,7 +319,7 @@ impl OwnConnection {
     fn is_spent(&self) -> bool {
         let is_due =
             |(at, _): &(Instant, UpstreamFailure)| at.elapsed() > limits::OWN_CONNECTION_RETRY;
-        self.to().is_ok_and(|to| to.peer.is_closed()) || self.failed.get().is_some_and(is_due)
+        self.peer().is_ok_and(|peer| peer.is_closed()) || self.failed.get().is_some_and(is_due)
     }
 
     fn is_idle(self: &Arc<Self>) -> bool {

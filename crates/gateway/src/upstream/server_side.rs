@@ -12,9 +12,8 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Peer, RequestContext, RequestError, Service};
-use provider::{AskClient, Call, CallContext, ProviderError};
+use provider::{AskClient, Call, CallContext};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +22,6 @@ use crate::place::ClientRoots;
 use crate::question::AskingCall;
 use crate::upstream::listeners::{ClientQueue, Listeners};
 use crate::upstream::refused_questions::{QuestionRefusal, RefusalCounts, RefusalLog};
-use crate::upstream::rounds;
 
 /// The capabilities of a client that let a server ask it something.
 pub(super) const CLIENT_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
@@ -123,7 +121,7 @@ impl Service for SharedSide {
     }
 
     fn renewed(&self, peer: Peer) {
-        self.listeners.wishes().ask_again(peer, limits::QUESTION_WAIT);
+        self.listeners.wishes().ask(peer, limits::QUESTION_WAIT);
     }
 }
 
@@ -356,69 +354,6 @@ impl ClientSide {
     }
 }
 
-impl RunningCall {
-    /// Asks the client a question that the server returned for this call.
-    pub(super) async fn answer(
-        &self,
-        method: &str,
-        params: Option<Raw>,
-    ) -> Result<Raw, ProviderError> {
-        let capability = match method {
-            SAMPLING => "sampling",
-            ELICITATION => "elicitation",
-            ROOTS => "roots",
-            _ => return Err(rounds::undeclared(method)),
-        };
-        let ctx = self.admit()?;
-        let client = ctx.ask_client.as_ref();
-        let Some(client) = client.filter(|client| client.capability(capability).is_some()) else {
-            return Err(rounds::undeclared(method));
-        };
-        let params = if method == ELICITATION { params.map(identified) } else { params };
-        let answer = client.ask(method, params, &ctx).await.map_err(|error| match error {
-            RequestError::Cancelled => ProviderError::Cancelled { sent: true },
-            other => {
-                let words = format!("the client did not answer '{method}': {other}");
-                ProviderError::Unanswered(words)
-            }
-        })?;
-        if method == ROOTS {
-            self.side.lock().roots = ClientRoots::of_answer(&answer);
-        }
-        Ok(answer)
-    }
-
-    /// Counts a question, and returns the context of the call.
-    fn admit(&self) -> Result<CallContext, ProviderError> {
-        let mut known = self.side.lock();
-        let Some(call) = known.running.get_mut(&self.number) else {
-            return Err(ProviderError::Cancelled { sent: true });
-        };
-        if call.asked >= limits::CALL_QUESTIONS_MAX {
-            call.refused.add(QuestionRefusal::CallBound, CUSTOM);
-            let most = limits::CALL_QUESTIONS_MAX;
-            let words = format!("it asks more than {most} questions within one call");
-            return Err(ProviderError::Unanswered(words));
-        }
-        call.asked += 1;
-        Ok(call.ctx.clone())
-    }
-}
-
-/// Adds the id that an address to open has in the revisions with a handshake.
-fn identified(params: Raw) -> Raw {
-    const ID: &str = "elicitationId";
-    let identified = || {
-        let mut members = ObjectMembers::parse(&params).ok()?;
-        if members.get("mode") != Some("\"url\"") || members.get(ID).is_some() {
-            return None;
-        }
-        members.set(ID, quote(&uuid::Uuid::now_v7().to_string()));
-        Some(members.write())
-    };
-    identified().unwrap_or(params)
-}
-
 fn unanswered(error: RequestError) -> ErrorObject {
     match error {
         RequestError::Refused(error) => error,
@@ -465,6 +400,6 @@ impl Service for ClientSide {
     }
 
     fn renewed(&self, peer: Peer) {
-        self.listeners.wishes_of(&self.session).ask_again(peer, limits::QUESTION_WAIT);
+        self.listeners.wishes_of(&self.session).ask(peer, limits::QUESTION_WAIT);
     }
 }

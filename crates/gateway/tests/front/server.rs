@@ -78,13 +78,7 @@ impl Server {
         });
         let made = state.clone();
         let make: MakeServer = Arc::new(move || Arc::new(Connection::new(made.clone())));
-        // Only the handshake, so that each message that is heard is a message of its test.
-        Server { entry: json!({"command": "embedded", "protocol": "2025"}), make, state }
-    }
-
-    /// A server that is made elsewhere.
-    pub(crate) fn made(entry: Value, make: MakeServer) -> Server {
-        Server { entry, make, ..Server::written(Value::Null) }
+        Server { entry: json!({"command": "embedded"}), make, state }
     }
 
     /// Returns the server with another setting in its entry.

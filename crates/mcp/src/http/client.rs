@@ -15,7 +15,6 @@ use url::Url;
 
 use super::credentials::Credentials;
 use super::failure::HttpFailure;
-use super::mirrored;
 use super::outbound::{ContentType, EventReader, Outbound, read_body};
 use super::pool::PooledResponse as HttpResponse;
 use crate::delivery::Dispatch;
@@ -25,7 +24,6 @@ use crate::lines::batch_line;
 use crate::message::{Frame, Message, Notification, Request, Response};
 use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, WeakPeer};
 use crate::sse::SkippedData;
-use crate::stateless::DISCOVER;
 use crate::task;
 use crate::version::Version;
 
@@ -74,7 +72,6 @@ pub enum ConnectError {
 }
 
 const INITIALIZED: &str = "notifications/initialized";
-const CANCELLED: &str = "notifications/cancelled";
 
 /// The changes that a server may have missed to announce while we had no session with it.
 const LISTS_CHANGED: [&str; 3] = [
@@ -124,7 +121,7 @@ impl Outbox for PostOutbox {
     ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             let delivery = Arc::default();
-            self.dispatch(message, route, Dispatch::plain(&delivery)).await
+            self.dispatch(message, route, Dispatch { delivery: &delivery, trace: None }).await
         }
         .boxed()
     }
@@ -138,20 +135,7 @@ impl Outbox for PostOutbox {
         async move {
             let peer = self.peer()?;
             match message {
-                Message::Request(request) if is_stateless(&peer, &request) => {
-                    let mut headers = dispatch.headers.to_vec();
-                    mirrored::of_request(&request.method, request.params.as_ref(), &mut headers);
-                    let dispatch = Dispatch { headers: &headers, ..dispatch };
-                    self.ask(&peer, request, dispatch).await
-                }
                 Message::Request(request) => self.ask(&peer, request, dispatch).await,
-                // The end of the request's own stream says it.
-                Message::Notification(notification)
-                    if peer.is_stateless() && notification.method == CANCELLED =>
-                {
-                    Ok(())
-                }
-                Message::Response(_) if peer.is_stateless() => Ok(()),
                 Message::Notification(ref notification) => {
                     let is_ready = notification.method == INITIALIZED;
                     self.tell(&peer, message.to_line(), dispatch).await?;
@@ -169,7 +153,7 @@ impl Outbox for PostOutbox {
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             let delivery = Arc::default();
-            let dispatch = Dispatch::plain(&delivery);
+            let dispatch = Dispatch { delivery: &delivery, trace: None };
             self.tell(&self.peer()?, batch_line(responses), dispatch).await
         }
         .boxed()
@@ -246,7 +230,7 @@ impl PostOutbox {
         self.wire.begin_session(&headers);
         let initialized = Notification { method: INITIALIZED.to_owned(), params: None };
         let (line, delivery) = (Message::from(initialized).to_line(), Arc::default());
-        let dispatch = Dispatch::plain(&delivery);
+        let dispatch = Dispatch { delivery: &delivery, trace: None };
         self.wire.post(line.into(), Some(version), dispatch).await?;
         self.listen(peer);
         peer.renewed();
@@ -295,8 +279,7 @@ impl PostOutbox {
                 return Ok(());
             }
             resumes = if place.events > seen { 0 } else { resumes + 1 };
-            let is_over = peer.is_stateless() || place.last_id.is_none();
-            if is_over || resumes > limits::HTTP_RESUMES_MAX {
+            if place.last_id.is_none() || resumes > limits::HTTP_RESUMES_MAX {
                 return Err(ended.err().unwrap_or(HttpFailure::NoResponse));
             }
             tokio::time::sleep(place.retry).await;
@@ -342,11 +325,6 @@ impl PostOutbox {
             }
         });
     }
-}
-
-/// Reports whether a request is one of the stateless revision, as the probe for it is.
-fn is_stateless(peer: &Peer, request: &Request) -> bool {
-    peer.is_stateless() || (request.method == DISCOVER && peer.version().is_none())
 }
 
 fn close_if_session_ended(peer: &Peer, failure: &HttpFailure) {

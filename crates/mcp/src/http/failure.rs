@@ -2,13 +2,12 @@
 //! and statuses; never header values, user names or queries, which may be secrets.
 
 use std::error::Error;
-use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
 
 use crate::delivery::Delivery;
-use crate::error::{ErrorObject, HttpRefusal, INTERNAL_ERROR};
+use crate::error::{ErrorObject, INTERNAL_ERROR};
 use crate::id::Id;
 use crate::limits;
 use crate::peer::{ConnectionClosed, RequestError};
@@ -26,10 +25,7 @@ pub(super) enum HttpFailure {
     #[error("the server ended the session")]
     SessionEnded,
     #[error("{}", status_text(*.status))]
-    Status { status: StatusCode, told: Option<ToldError>, retry_after: Option<Duration> },
-    /// It is not sent: the server asked to wait.
-    #[error("the server asked to wait another {:.0} s (HTTP {status})", .left.as_secs_f32().ceil())]
-    Resting { status: StatusCode, left: Duration },
+    Status { status: StatusCode, told: Option<ToldError> },
     #[error("the server's response exceeds {} bytes", limits::FRAME_BYTES_MAX)]
     TooLong,
     #[error("the server's response is not a JSON-RPC message: {0}")]
@@ -73,7 +69,6 @@ impl HttpFailure {
             | HttpFailure::BadAnswer(_)
             | HttpFailure::NoAddress
             | HttpFailure::NotResumed(_)
-            | HttpFailure::Resting { .. }
             | HttpFailure::NoResponse => false,
             HttpFailure::Status { status, .. } => !status.is_server_error(),
             HttpFailure::Redirect(_)
@@ -105,20 +100,20 @@ impl HttpFailure {
     /// Separates an error response, which concerns one request since the server is alive, from a
     /// failed connection.
     fn into_refusal(self) -> Result<ErrorObject, ConnectionClosed> {
-        let words = self.to_string();
-        let (status, told, retry_after) = match self {
-            HttpFailure::Refused(error) => return Ok(error),
-            HttpFailure::Status { status, told, retry_after } => (status, told, retry_after),
-            HttpFailure::Resting { status, left } => (status, None, Some(left)),
-            _ => return Err(ConnectionClosed(words)),
-        };
-        let error = match told {
-            Some(told) if status != StatusCode::UNAUTHORIZED => told.error,
+        match self {
+            HttpFailure::Refused(error) => Ok(error),
             // A missing authorization gets our own text: it is what the operator must act on.
-            Some(_) | None => ErrorObject::new(INTERNAL_ERROR, words)
-                .with_data(&json!({"httpStatus": status.as_u16()})),
-        };
-        Ok(error.with_status(HttpRefusal { status: status.as_u16(), retry_after }))
+            HttpFailure::Status { status, told: Some(told) }
+                if status != StatusCode::UNAUTHORIZED =>
+            {
+                Ok(told.error)
+            }
+            HttpFailure::Status { status, .. } => {
+                Ok(ErrorObject::new(INTERNAL_ERROR, status_text(status))
+                    .with_data(&json!({"httpStatus": status.as_u16()})))
+            }
+            other => Err(ConnectionClosed(other.to_string())),
+        }
     }
 }
 

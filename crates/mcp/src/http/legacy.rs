@@ -99,7 +99,7 @@ impl Outbox for LegacyOutbox {
     ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             let delivery = Arc::default();
-            self.post(message, Dispatch::plain(&delivery)).await
+            self.post(message, Dispatch { delivery: &delivery, trace: None }).await
         }
         .boxed()
     }
@@ -116,7 +116,7 @@ impl Outbox for LegacyOutbox {
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             let delivery = Arc::default();
-            let dispatch = Dispatch::plain(&delivery);
+            let dispatch = Dispatch { delivery: &delivery, trace: None };
             let posted = self.deliver(batch_line(responses).into(), dispatch).await;
             posted.map_err(|failure| ConnectionClosed(failure.to_string()))
         }

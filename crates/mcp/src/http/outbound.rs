@@ -3,19 +3,16 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::time::Instant;
 
 use super::challenge::Challenge;
 use super::client::ParsedEndpoint;
 use super::credentials::{Credentials, TokenRefusal};
 use super::failure::{HttpFailure, ToldError};
 use super::pool::PooledResponse;
-use super::retry::stated_wait;
 use super::target::HttpTarget;
 use super::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE,
@@ -43,8 +40,6 @@ struct HttpSession {
     settled: Option<HeaderMap>,
     /// The number of sessions so far.
     number: u64,
-    /// The server asked, with this status, to be sent nothing before this time.
-    rest: Option<(StatusCode, Instant)>,
 }
 
 impl Outbound {
@@ -63,7 +58,6 @@ impl Outbound {
     ) -> Result<PooledResponse, HttpFailure> {
         let mut headers = {
             let mut session = self.session();
-            session.check_rest()?;
             let HttpSession { id, settled, .. } = &mut *session;
             match version {
                 Some(_) => {
@@ -74,9 +68,6 @@ impl Outbound {
         };
         if let Some(trace) = dispatch.trace {
             insert_trace(&mut headers, trace);
-        }
-        for (name, value) in dispatch.headers {
-            headers.insert(name, value.clone());
         }
         self.send(Method::POST, (headers, body), dispatch.delivery).await
     }
@@ -118,7 +109,7 @@ impl Outbound {
         let mut id = response.get(SESSION_ID).cloned();
         id.iter_mut().for_each(|id| id.set_sensitive(true));
         let mut session = self.session();
-        *session = HttpSession { id, number: session.number + 1, ..HttpSession::default() };
+        *session = HttpSession { id, settled: None, number: session.number + 1 };
     }
 
     /// Returns the number of the current session, which changes when another begins.
@@ -175,45 +166,19 @@ impl Outbound {
             }
             StatusCode::NOT_FOUND if has_session => Err(HttpFailure::SessionEnded),
             status => {
-                let retry_after = self.note_rest(&response);
                 let told = read_error(response).await;
                 let is_lost =
                     status == StatusCode::BAD_REQUEST && told.as_ref().is_some_and(names_session);
                 if has_session && is_lost {
                     return Err(HttpFailure::SessionEnded);
                 }
-                Err(HttpFailure::Status { status, told, retry_after })
-            }
-        }
-    }
-}
-
-impl HttpSession {
-    fn check_rest(&mut self) -> Result<(), HttpFailure> {
-        let Some((status, until)) = self.rest else { return Ok(()) };
-        match until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            Some(left) => Err(HttpFailure::Resting { status, left }),
-            None => {
-                self.rest = None;
-                Ok(())
+                Err(HttpFailure::Status { status, told })
             }
         }
     }
 }
 
 impl Outbound {
-    /// Keeps the time that a server asks to be left alone, and returns it.
-    fn note_rest(&self, response: &PooledResponse) -> Option<Duration> {
-        let status = response.status();
-        if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            return None;
-        }
-        let wait = stated_wait(response.headers(), jiff::Timestamp::now())?;
-        let until = Instant::now() + wait.min(limits::HTTP_REST_MAX);
-        self.session().rest = Some((status, until));
-        Some(wait)
-    }
-
     async fn send_once(
         &self,
         method: Method,

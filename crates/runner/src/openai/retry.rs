@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+use http::HeaderMap;
+use http::header::RETRY_AFTER;
+use jiff::Timestamp;
+
 /// Maximum number of attempts for one request.
 pub(super) const ATTEMPTS_MAX: u32 = 4;
 
@@ -26,6 +30,27 @@ pub(super) fn of_status(status: u16, stated: Option<Duration>) -> RetryAdvice {
     }
 }
 
+/// Returns the delay that a response states: `Retry-After`, or the more exact `retry-after-ms` of
+/// some servers.
+pub(super) fn stated_wait(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |value: &http::HeaderValue| value.to_str().ok().map(str::to_owned);
+    let exact = headers.get("retry-after-ms").and_then(text);
+    let exact = exact.and_then(|value| {
+        Duration::try_from_secs_f64(value.trim().parse::<f64>().ok()? / 1000.0).ok()
+    });
+    exact.or_else(|| wait_of(&headers.get(RETRY_AFTER).and_then(text)?, now))
+}
+
+/// Parses `Retry-After`: seconds, or a date.
+fn wait_of(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let then = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+    Some(Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO))
+}
+
 /// Returns the delay before the next attempt; `None` after the last one. `random` keeps steps that
 /// failed together from retrying together.
 pub(super) fn wait(again: RetryAdvice, attempt: u32, random: u32) -> Option<Duration> {
@@ -44,10 +69,6 @@ pub(super) fn wait(again: RetryAdvice, attempt: u32, random: u32) -> Option<Dura
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
-    use jiff::Timestamp;
-    use mcp::http::stated_wait;
-
     use super::*;
 
     fn after_seconds(seconds: u64) -> RetryAdvice {

@@ -8,7 +8,6 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use mcp::http::PooledResponse;
-use mcp::http::stated_wait;
 use mcp::http::target::HttpTarget;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -193,7 +192,7 @@ impl<'a> ModelServer<'a> {
     }
 
     async fn refused(&self, status: StatusCode, response: PooledResponse) -> RequestFailure {
-        let wait = stated_wait(response.headers(), Timestamp::now());
+        let wait = retry::stated_wait(response.headers(), Timestamp::now());
         let mut again = retry::of_status(status.as_u16(), wait);
         let body = error_body(response).await;
         let error: Value = serde_json::from_str(&body).unwrap_or_default();

@@ -56,7 +56,7 @@ impl ModelTools {
         let listed = client::list(&gate, List::Tools, patience).await;
         let listed =
             listed.map_err(|error| format!("cannot list the tools of the step's gate: {error}"))?;
-        let listed = listed.items.iter().filter_map(|tool| named_definition(api, tool));
+        let listed = listed.iter().filter_map(|tool| named_definition(api, tool));
         let (names, definitions) = listed.unzip();
         Ok(ModelTools { gate: Some(gate), definitions, names, patience })
     }

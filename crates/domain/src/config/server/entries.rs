@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-use super::{LoginScope, ProtocolEra, ServerConfig, Sharing};
+use super::{LoginScope, ServerConfig, Sharing};
 use crate::config::declare::Section;
 use crate::config::members::{Members, entries};
 use crate::config::name::name_fault;
 use crate::config::oauth::OAuthGrant;
 use crate::config::report::Report;
 use crate::config::tool_rules::ToolRules;
-use crate::config::transport::{self, RemoteProtocol, RemoteTransport, Transport};
+use crate::config::transport::{self, RemoteTransport, Transport};
 use crate::tool::WORKSPACE;
 use text::document::{Content, Location, Node, shown};
 
@@ -103,7 +103,6 @@ pub(in crate::config) fn server(
     server.set(members, report);
     server.transport = transport?;
     check_login(&server, members, report);
-    check_protocol(&server, members, report);
     Some(server)
 }
 
@@ -130,17 +129,6 @@ fn check_login(server: &ServerConfig, members: &Members<'_>, report: &mut Report
     report.fault(location, fault);
 }
 
-/// Rejects a protocol that the transport does not have.
-fn check_protocol(server: &ServerConfig, members: &Members<'_>, report: &mut Report) {
-    if server.protocol == ProtocolEra::Stateless
-        && let Transport::Remote(RemoteTransport { protocol: RemoteProtocol::Sse, .. }) =
-            &server.transport
-    {
-        let location = members.get("protocol").map_or(&members.location, |entry| &entry.key);
-        report.fault(location, "\"2026\" cannot be combined with transport \"sse\"");
-    }
-}
-
 /// Applies a trusted file's entry to an existing server: its values replace the existing ones,
 /// except for the tool lists, which narrow.
 pub(in crate::config) fn laid_over(
@@ -156,7 +144,6 @@ pub(in crate::config) fn laid_over(
         let mut server = ServerConfig { tools: ToolRules::All, ..own.clone() };
         server.set(members, report);
         check_login(&server, members, report);
-        check_protocol(&server, members, report);
         server
     };
     server.tools = own.tools.clone().narrowed(server.tools);

@@ -42,13 +42,12 @@ impl Keeper {
         let mut pace = RelistPace::default();
         loop {
             let refresh_interval = self.settings.load().refresh_interval;
-            let refresh_interval = refresh_interval.max(self.lister.to.fresh_for());
             let announced = async {
                 self.side.list_changed.notified().await;
                 tokio::time::sleep_until(pace.announced(Instant::now())).await;
             };
             tokio::select! {
-                _ = self.lister.to.peer.closed() => return,
+                _ = self.lister.peer.closed() => return,
                 () = announced => {}
                 () = tokio::time::sleep(refresh_interval) => {}
             }
