@@ -8,23 +8,19 @@ use receipt::audit::loss::{self, Loss};
 use receipt::audit::{Audit, AuditDetail};
 use receipt::content::Termination;
 use receipt::{PublicKey, RiskLevel};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use crate::database::lock::Lock;
-use crate::database::{FILE, WRITERS, settings};
+use crate::database::{FILE, WRITERS};
 use crate::error::StoreError;
 use crate::keys::{self, Keys};
-use crate::read::{LedgerPlace, Reader};
+use crate::read::{LedgerPlace, Reader, accepted};
 use crate::survey;
 use crate::write::chain::OpenChain;
 use crate::write::chain_row::{SignedEnds, ended};
 use crate::write::filing::{self, Consequence};
 use crate::write::row::JournalRow;
 use crate::write::{checkpoint_file, compose, heads, journal};
-
-/// The setting that lists the ids of the receipts with which losses were accepted. It only says where
-/// to look: the receipts are signed.
-const SETTING: &str = "losses_accepted";
 
 /// Returns everything that the ledger of a home lacks and that no person has accepted.
 pub fn losses(home: &Path) -> Result<Vec<Loss>, StoreError> {
@@ -89,7 +85,7 @@ fn sign(db: &Connection, home: &Path, keys: &Keys, losses: &[Loss]) -> Result<()
                (SELECT 1 FROM activity WHERE activity.number = touches.number)",
         )?;
         let id = row.link.as_ref().map_or("", |link| &*link.columns.id);
-        list(db, id)?;
+        accepted::list(db, id)?;
         Ok(row)
     })?;
     let ended = Consequence::Closed(Termination::Complete);
@@ -117,26 +113,4 @@ fn correct_row(db: &Connection, known: &[PublicKey], loss: &Loss) -> Result<(), 
     let (length, hash) = (left.map_or(0, |it| it.length), left.map(|it| it.hash.to_string()));
     db.execute(words, params![loss.chain_id, status, length, hash])?;
     Ok(())
-}
-
-/// Adds a receipt to those that are read before the others.
-fn list(db: &Connection, id: &str) -> Result<(), StoreError> {
-    let mut ids = listed(db)?;
-    ids.push(id.to_owned());
-    settings::set(db, SETTING, &serde_json::to_string(&ids).unwrap_or_default())
-}
-
-fn listed(db: &Connection) -> Result<Vec<String>, StoreError> {
-    let ids = settings::get(db, SETTING)?;
-    Ok(ids.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
-}
-
-/// Returns the receipts with which losses were accepted, the oldest first.
-pub(crate) fn receipts(db: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut texts = Vec::new();
-    let mut statement = db.prepare_cached("SELECT receipt_json FROM receipts WHERE id = ?1")?;
-    for id in listed(db)? {
-        texts.extend(statement.query_row([id], |row| row.get::<_, String>(0)).optional()?);
-    }
-    Ok(texts)
 }

@@ -1,6 +1,7 @@
 //! Queries of the ledger. Each blocks its thread; readers never delay the writer. A query holds the
 //! file only for one page, so that the write-ahead log can be copied back in between.
 
+pub(crate) mod accepted;
 pub mod activity;
 mod agents;
 mod audit;

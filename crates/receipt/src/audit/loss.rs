@@ -14,7 +14,7 @@ pub const ACTION_TYPE: &str = "agent_receipts.loss_accepted";
 /// The member of `issuer.runtime` that lists them.
 pub const MEMBER: &str = "accepted_losses";
 
-/// What a chain lacks of what it is known to have had.
+/// The part of a chain that is missing: it is known to have been there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub chain_id: String,

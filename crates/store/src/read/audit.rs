@@ -23,11 +23,11 @@ use self::columns::{RECEIPT_COLUMNS, differing};
 use self::records::{RECORD_COLUMNS, RECORDS_EXPIRED, RecordCheck, RecordSpan, StatedDeletions};
 use super::reader::Reader;
 use super::receipts::StoredChain;
-use crate::acceptance;
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, schema};
 use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
+use crate::read::accepted;
 use crate::upkeep::tally;
 use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
@@ -156,7 +156,7 @@ impl Reader {
         let is_ours = self.pool.ask(schema::is_ledger)?;
         let outset = Outset { place, threads, is_ours, now: Timestamp::now() };
         if is_ours {
-            for accepted in self.pool.ask(acceptance::receipts)? {
+            for accepted in self.pool.ask(accepted::receipts)? {
                 audit.accept(&accepted);
             }
         }
