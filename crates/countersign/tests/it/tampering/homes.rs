@@ -102,7 +102,7 @@ const KINDS: [Kind; 65] = [
         Sql("DELETE FROM activity WHERE receipt_id IN (SELECT id FROM receipts
                WHERE chain_id='{w}');
              DELETE FROM receipts WHERE chain_id='{w}'; DELETE FROM chains WHERE chain_id='{w}'"),
-        "the chain is missing: the checkpoint in receipt 5",
+        "the chain has 0 receipts, but had 2 at the checkpoint in receipt 5",
     ),
     kind(
         "the chain with the checkpoint is gone with its row and its records",
@@ -233,7 +233,11 @@ const KINDS: [Kind; 65] = [
         "not valid JSON",
     ),
     // Columns of receipts.
-    kind("the column of the id", Sql("UPDATE receipts SET id=id || 'x' WHERE {3}"), "columns id"),
+    kind(
+        "the column of the id",
+        Sql("UPDATE receipts SET id=id || 'x' WHERE {3}"),
+        "the receipt of record",
+    ),
     kind(
         "the column of the action",
         Sql("UPDATE receipts SET action_type='data.api.read' WHERE {3}"),
@@ -336,7 +340,7 @@ const KINDS: [Kind; 65] = [
     kind(
         "a record denies its receipt",
         Sql("UPDATE activity SET receipt_id=NULL WHERE tool='say'"),
-        RECORD,
+        "names no receipt",
     ),
     kind(
         "a record was made up",
