@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub(crate) use canonical::WEB;
+pub use keys::KnownKeys;
 pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
     ToolPattern, UnfitTargetRule, glob, system_fault,

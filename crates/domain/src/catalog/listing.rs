@@ -1,18 +1,20 @@
 //! The tools that one server listed, their approvals, and their search data.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use embed::Vector;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::offer::ServerOffer;
-use super::plans::{PlanSource, ToolPlan, ToolPlans};
+use super::plans::{self, PlanSource, ToolPlan, ToolPlans};
 use crate::policy::ApprovalState;
 use crate::tool::{Source, Tool};
 use search::{Document, Segment, ToolText};
 use text::document::Shortlist;
+use touch::targets::KnownKeys;
 
 pub struct Listing {
     /// In the server's order.
@@ -31,6 +33,8 @@ pub struct Listing {
     /// The fingerprint of everything that the server listed, including faulty parts.
     told: u64,
     plans: Arc<ToolPlans>,
+    /// The keys of each tool of a list without plans, read at its first call.
+    keys: OnceLock<Box<[KnownKeys]>>,
     /// The other items of the server; `None` if they are not reviewed.
     offer: Option<Arc<ServerOffer>>,
 }
@@ -140,6 +144,7 @@ impl Listing {
             names: self.names.clone(),
             told: self.told,
             plans: self.plans.clone(),
+            keys: self.keys.clone(),
             offer: self.offer.clone(),
         }
     }
@@ -155,6 +160,15 @@ impl Listing {
         self.plans.get(place, &self.tools[place])
     }
 
+    /// Returns the arguments that a tool of a list without plans does not have.
+    pub fn unknown_keys(&self, name: &str, arguments: &Map<String, Value>) -> BTreeSet<String> {
+        let Some(place) = self.by_name.get(name).copied() else { return BTreeSet::new() };
+        let of_tool =
+            |tool: &Arc<Tool>| KnownKeys::of(&plans::properties(tool.input_schema_json()));
+        let keys = self.keys.get_or_init(|| self.tools.iter().map(of_tool).collect());
+        keys[place].unknown(arguments)
+    }
+
     fn of(
         tools: Vec<Arc<Tool>>,
         faults: Vec<String>,
@@ -167,8 +181,19 @@ impl Listing {
         let approved = |place: &u32| approvals[*place as usize] == ApprovalState::Approved;
         let places: Vec<u32> = (0..tools.len() as u32).filter(approved).collect();
         let segment = Arc::new(segment(places.iter().map(|place| &tools[*place as usize])));
-        let (names, plans, offer) = (OnceLock::new(), Arc::default(), None);
-        Listing { tools, approvals, faults, by_name, segment, places, names, told, plans, offer }
+        Listing {
+            tools,
+            approvals,
+            faults,
+            by_name,
+            segment,
+            places,
+            names: OnceLock::new(),
+            told,
+            plans: Arc::default(),
+            keys: OnceLock::new(),
+            offer: None,
+        }
     }
 
     /// Reports whether a newer list is identical to this one.

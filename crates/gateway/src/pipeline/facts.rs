@@ -1,6 +1,7 @@
 //! Resolve and scope: the catalog's facts about the requested tool, and whether this caller may see
 //! them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::Catalog;
@@ -72,6 +73,16 @@ impl Snapshot {
             return None;
         }
         self.catalog.server(&call.tool.server)?.listing.plan(&call.tool.tool)
+    }
+
+    /// The arguments that a tool without a plan does not have, whether or not the caller may see it.
+    pub(super) fn unknown_keys(&self, call: &Call) -> BTreeSet<String> {
+        match self.catalog.server(&call.tool.server) {
+            Some(server) if call.method == Method::ToolCall => {
+                server.listing.unknown_keys(&call.tool.tool, call.arguments.members())
+            }
+            _ => BTreeSet::new(),
+        }
     }
 
     /// The origin of the tool, whether or not the caller may see it.

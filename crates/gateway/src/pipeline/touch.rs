@@ -75,9 +75,13 @@ impl NamedTouches {
                 self.touches = Touches::nothing(TargetBasis::TOO_LONG);
             }
         }
-        let unknown = plan.unknown_keys(arguments);
+        self.with_unknown(&plan.unknown_keys(arguments), redactor)
+    }
+
+    /// Adds a warning with the keys that the tool does not have, if there are any.
+    fn with_unknown(mut self, unknown: &BTreeSet<String>, redactor: &Redactor) -> NamedTouches {
         if !unknown.is_empty() {
-            self.warnings.push(unknown_keys(&unknown, redactor));
+            self.warnings.push(unknown_keys(unknown, redactor));
         }
         self
     }
@@ -135,7 +139,7 @@ pub(super) fn named(
     let named = NamedTouches::new(found, secrets, access(call, snapshot, plan));
     match plan {
         Some(plan) => named.with_faults(&plan.targets, sent, redactor),
-        None => named,
+        None => named.with_unknown(&snapshot.unknown_keys(call), redactor),
     }
 }
 

@@ -111,6 +111,7 @@ fn grep() -> Value {
         "inputSchema": {"type": "object", "required": ["pattern"], "properties": {
             "pattern": text("Regular expression, in Rust syntax."),
             "path": text("File or folder to search. Default: the workspace root."),
+            "cwd": text("Alias of path."),
             "glob": text("Search only files that match, such as `*.rs` or `src/**/*.toml`."),
             "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"],
                 "description": "Return lines, file names, or lines per file. Default content."},

@@ -5,7 +5,7 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -14,10 +14,10 @@ const DEPTH_MAX: usize = 4;
 
 /// The keys of an object, and of the objects under them. Without any, every key counts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownKeys(HashMap<Box<str>, KnownKeys>);
+pub struct KnownKeys(HashMap<Box<str>, KnownKeys>);
 
 impl KnownKeys {
-    pub(super) fn of(properties: &Map<String, Value>) -> KnownKeys {
+    pub fn of(properties: &Map<String, Value>) -> KnownKeys {
         KnownKeys::within(properties, DEPTH_MAX)
     }
 
@@ -28,6 +28,15 @@ impl KnownKeys {
         };
         let keys = properties.iter().map(|(key, schema)| (key.as_str().into(), inner(schema)));
         KnownKeys(keys.collect())
+    }
+
+    /// Returns the keys that the tool does not have, which name nothing: `query`, `filter.owner`.
+    pub fn unknown(&self, arguments: &Map<String, Value>) -> BTreeSet<String> {
+        let mut unknown = BTreeSet::new();
+        self.each_unknown(arguments, "", &mut |key| {
+            unknown.insert(key);
+        });
+        unknown
     }
 
     /// Reports whether the tool has a key.
@@ -68,7 +77,7 @@ impl KnownKeys {
     }
 
     /// Calls `found` with each key that the tool does not have: `query`, `filter.owner`.
-    pub(super) fn each_unknown(
+    fn each_unknown(
         &self,
         members: &Map<String, Value>,
         within: &str,

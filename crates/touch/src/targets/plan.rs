@@ -159,11 +159,7 @@ impl TargetPlan {
 
     /// Returns the keys that the tool does not have, which name nothing: `query`, `filter.owner`.
     pub fn unknown_keys(&self, arguments: &Map<String, Value>) -> BTreeSet<String> {
-        let mut unknown = BTreeSet::new();
-        self.keys.each_unknown(arguments, "", &mut |key| {
-            unknown.insert(key);
-        });
-        unknown
+        self.keys.unknown(arguments)
     }
 
     /// Reports whether an argument that could name a resource is too long for one.

@@ -190,8 +190,10 @@ fn more_resources_than_a_record_holds_are_told() {
 
 /// Registers the gate's own tools over `/w`, which open this file.
 fn set_builtin(gateway: &Gateway, opened: Option<&'static str>) {
+    let properties = json!({"path": {}, "file_path": {}, "content": {}});
     let tool = |name: &str, read_only: bool| {
-        to_raw(&json!({"name": name, "annotations": {"readOnlyHint": read_only}}))
+        to_raw(&json!({"name": name, "annotations": {"readOnlyHint": read_only},
+            "inputSchema": {"type": "object", "properties": properties}}))
     };
     let builtin = Builtin {
         name: "db".into(),
@@ -203,6 +205,29 @@ fn set_builtin(gateway: &Gateway, opened: Option<&'static str>) {
     };
     let planned = PlannedBuiltin { builtin: Arc::new(builtin), rules: Default::default() };
     gateway.shared.registry.set_builtin(Some(planned));
+}
+
+/// The gate's own tools have no plan; their keys are told apart all the same.
+#[tokio::test]
+async fn a_key_that_an_own_tool_does_not_have_is_told_and_names_nothing() {
+    let gateway = Gateway::new(GateSettings::default(), Store::nowhere());
+    set_builtin(&gateway, None);
+    let framing = json!({"path": "p", "content": "c", "owner": "alice", "repo": "hers", "id": 1});
+    let told = "arguments that the tool does not have: 'id', 'owner', 'repo'";
+    for (arguments, warnings) in [
+        (framing, vec![told.to_owned()]),
+        (json!({"path": "p", "content": "c"}), vec![]),
+        (json!({"file_path": "p", "content": {"owner": "alice"}}), vec![]),
+    ] {
+        let call = call(Caller::agent("a"), "Write", None, &arguments);
+        let named = touched(&gateway, &call).await;
+        let found: Vec<(&str, Access)> =
+            named.touches.all().iter().map(|it| (it.target.resource(), it.access)).collect();
+        assert_eq!(found, [("/w/p", Access::Write)], "{arguments}");
+        assert_eq!(named.warnings, warnings, "{arguments}");
+    }
+    let unknown = call(Caller::agent("a"), "NoSuchTool", None, &json!({"owner": "alice"}));
+    assert!(touched(&gateway, &unknown).await.warnings.is_empty(), "its keys are not known");
 }
 
 /// A link may be swapped after it was followed and before the tool opens the file.
