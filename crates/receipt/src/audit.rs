@@ -234,10 +234,11 @@ impl Audit {
         }
     }
 
-    /// Returns everything that is missing and that no person has accepted, as it is known so far.
+    /// Returns everything that is missing and that no person has accepted, as it is known so far. That
+    /// the table of chains names more is no loss: nobody signed it.
     pub fn losses(&self) -> Vec<Loss> {
         let mut claimed: HashMap<&str, Vec<&ChainClaim>> = HashMap::new();
-        for claim in &self.claims {
+        for claim in self.claims.iter().filter(|claim| claim.is_signed()) {
             claimed.entry(&claim.head.chain_id).or_default().push(claim);
         }
         let known = self

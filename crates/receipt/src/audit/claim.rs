@@ -40,7 +40,7 @@ pub(super) struct Evidence<'a> {
 impl Evidence<'_> {
     /// Returns the hash of the receipt in a place, if there is one; the hash is unknown if the receipt
     /// cannot be read.
-    fn at(&self, sequence: u64) -> Option<Option<Hash>> {
+    pub(super) fn at(&self, sequence: u64) -> Option<Option<Hash>> {
         let ends = self.runs.iter().skip(1).map(|(_, index)| *index).chain([self.hashes.len()]);
         let mut runs = self.runs.iter().zip(ends);
         let there = runs.find_map(|((first, index), end)| {
@@ -56,6 +56,14 @@ impl ChainClaim {
     pub(super) fn of_beginning(by: &str, members: &Value) -> Option<ChainClaim> {
         let head = sequenced(members.pointer("/issuer/runtime/preceding_chain")?)?;
         Some(ChainClaim { witness: Witness::Beginning { by: by.to_owned() }, head })
+    }
+
+    /// Reports whether a receipt states it.
+    pub(super) fn is_signed(&self) -> bool {
+        match self.witness {
+            Witness::Beginning { .. } | Witness::Checkpoint { .. } | Witness::Kept { .. } => true,
+            Witness::Table => false,
+        }
     }
 
     /// Returns the fault if the chain does not hold what is claimed.

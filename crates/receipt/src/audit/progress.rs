@@ -1,6 +1,6 @@
 //! The check of one chain in an audit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::Report;
 use super::claim::{ChainClaim, Evidence};
@@ -119,7 +119,23 @@ impl ChainProgress {
             next = first.saturating_add((end - index) as u64);
         }
         let last = self.promised.keys().copied().max().unwrap_or(0).max(next - 1);
-        let beyond = claims.iter().map(|claim| &claim.head).filter(|head| head.length > last);
+        let evidence =
+            Evidence { hashes: &self.hashes, runs: &self.runs, promised: &self.promised };
+        // Another receipt is in the place of one that is lost, such as that of a repair.
+        let is_replaced = |head: &&Head| {
+            let there = evidence.at(head.length).flatten();
+            head.length <= last && there.is_some_and(|there| there != head.hash)
+        };
+        let replaced: BTreeSet<u64> = claims
+            .iter()
+            .map(|claim| &claim.head)
+            .filter(is_replaced)
+            .map(|it| it.length)
+            .collect();
+        missing.extend(loss::spans_of(replaced));
+        missing.sort_unstable();
+        let is_lost = |head: &&Head| head.length > last || is_replaced(head);
+        let beyond = claims.iter().map(|claim| &claim.head).filter(is_lost);
         let earlier = self.accepted.iter().filter_map(|loss| loss.had.as_ref());
         let had = beyond.chain(earlier).max_by_key(|head| head.length).cloned();
         if let Some(had) = had.as_ref().filter(|had| had.length > last) {
