@@ -19,6 +19,7 @@ use crate::survey;
 use crate::write::chain::OpenChain;
 use crate::write::chain_row::{SignedEnds, ended};
 use crate::write::filing::{self, Consequence};
+use crate::write::heads::SignedHeads;
 use crate::write::row::JournalRow;
 use crate::write::{checkpoint_file, compose, heads, journal};
 
@@ -53,7 +54,7 @@ pub fn accept(home: &Path, expected: &[Loss]) -> Result<(), StoreError> {
                      again";
         return Err(StoreError::Write(words.to_owned()));
     }
-    let db = crate::open_tables(home, Durability::Disk)?;
+    let db = crate::open_tables(&home.join(FILE), Durability::Disk)?;
     let mut keys = Keys::open(&home.join(keys::FOLDER), &db)?;
     heads::list_again(&db, &keys.known())?;
     sign(&db, home, &keys, expected)?;
@@ -90,7 +91,7 @@ fn sign(db: &Connection, home: &Path, keys: &Keys, losses: &[Loss]) -> Result<()
     })?;
     let ended = Consequence::Closed(Termination::Complete);
     let (_, row) = filing::file_own(db, chain.by_ref(), ended, |db| {
-        let checkpoint = heads::checkpoint(db, &known)?;
+        let checkpoint = heads::checkpoint(db, &known, &mut SignedHeads::default())?;
         let link =
             compose::closing(chain.issuance(&mut end), Termination::Complete, Some(&checkpoint));
         heads::remember(db, &checkpoint, &chain.id, &link)?;

@@ -1,6 +1,7 @@
 //! The ledger's file: opening it, its tables, its transactions, and its lock files. Everything else
 //! uses a connection from here; this module does not know what the rows mean.
 
+pub(crate) mod aside;
 pub(crate) mod change;
 pub(crate) mod connection;
 pub(crate) mod lock;

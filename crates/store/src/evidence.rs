@@ -30,11 +30,16 @@ use crate::write::journal_state::{JournalDepth, JournalState};
 use crate::write::{chain, heads};
 use anchor::AnchoredState;
 
+/// The database that a repair fills, until it is complete.
+pub(crate) const UNFINISHED_FILE: &str = "ledger.db.new";
+
 /// Everything by which a home is judged.
 #[derive(Default)]
 pub(crate) struct Evidence {
     pub(crate) home: PathBuf,
     pub(crate) database: DatabaseState,
+    /// A repair of the database did not finish.
+    is_unfinished: bool,
     /// The number of files with public keys, and those keys that can be read.
     pub(crate) key_files: usize,
     keys: Vec<PublicKey>,
@@ -59,10 +64,14 @@ pub(crate) struct Evidence {
     has_secret: bool,
     /// The decisions in the database; none before it is read.
     decided: Option<Decided>,
-    /// The clock is behind the last receipt, in words.
+    /// The clock is behind the last receipt or far ahead of the newest record, in words.
     clock: Option<String>,
+    /// Chains whose rows say that their end is missing, and those whose rows name another end than
+    /// their last receipt, with words that say so.
+    damaged: Vec<String>,
+    other_ends: Vec<String>,
     has_checkpoints: bool,
-    /// The keys that signed chains; only a check reads them.
+    /// The keys that signed chains.
     signers: Vec<String>,
     anchor: Option<AnchorConfig>,
     /// The last lines of an anchor that is a file.
@@ -129,6 +138,7 @@ impl Evidence {
                 Ok(found) if found.len() == 0 => DatabaseState::Empty,
                 Ok(_) => DatabaseState::Present,
             },
+            is_unfinished: home.join(UNFINISHED_FILE).exists(),
             key_files: keys::count(&folder),
             keys,
             used_keys: keys::used(&folder),
@@ -162,6 +172,7 @@ impl Evidence {
     pub(crate) fn add_tables(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.journals = self.journals(Some(db), JournalDepth::Header)?;
         self.add_heads(db)?;
+        self.add_signers(db)?;
         self.add_anchor(db)
     }
 
@@ -177,7 +188,12 @@ impl Evidence {
     }
 
     fn add_heads(&mut self, db: &Connection) -> Result<(), StoreError> {
-        self.clock = clock::behind(db, Timestamp::now())?;
+        let now = Timestamp::now();
+        self.clock = match clock::behind(db, now)? {
+            None => clock::ahead(db, now)?,
+            behind => behind,
+        };
+        self.add_ends(db)?;
         let (newest, heads) = (heads::newest(db)?, self.checkpoint.iter().flatten());
         let mut heads: Vec<Head> = heads.flat_map(|known| known.heads.clone()).collect();
         if let Some(newest) = newest.filter(|newest| !heads.contains(newest)) {
@@ -218,6 +234,40 @@ impl Evidence {
             states.push(state);
         }
         Ok(states)
+    }
+
+    /// Compares the head in each row of the table of chains with the last receipt of the chain.
+    fn add_ends(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let mut statement = db.prepare(
+            "SELECT chain_id, status, length, last_hash, reached,
+               (SELECT receipt_hash FROM receipts
+                WHERE receipts.chain_id = ends.chain_id AND sequence = reached)
+             FROM (SELECT chain_id, status, length, last_hash, (SELECT MAX(sequence) FROM receipts
+                WHERE receipts.chain_id = chains.chain_id) AS reached
+               FROM chains WHERE status <> 'expired') AS ends",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (chain_id, status): (String, String) = (row.get(0)?, row.get(1)?);
+            let (length, reached): (i64, Option<i64>) = (row.get(2)?, row.get(4)?);
+            if status == "damaged" {
+                self.damaged.push(chain_id);
+                continue;
+            }
+            let (known, last): (Option<String>, Option<String>) = (row.get(3)?, row.get(5)?);
+            if reached.unwrap_or(0) == length && known == last {
+                continue;
+            }
+            let end = match reached {
+                None => "has none".to_owned(),
+                Some(reached) if reached == length => "its last one is another".to_owned(),
+                Some(reached) => format!("its last one is receipt {reached}"),
+            };
+            self.other_ends.push(format!(
+                "the table of chains says that chain {chain_id} has {length} receipts, and {end}"
+            ));
+        }
+        Ok(())
     }
 
     fn add_signers(&mut self, db: &Connection) -> Result<(), StoreError> {

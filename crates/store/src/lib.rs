@@ -48,6 +48,7 @@ pub use write::checkpoint_file::{CHECKPOINT_FILE, kept_checkpoint};
 pub use write::{AnchorHealth, Commit, LedgerHealth, Safety};
 
 use crate::anchored::AnchorCheck;
+use crate::database::aside::set_aside;
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
 use crate::evidence::Evidence;
@@ -393,13 +394,13 @@ fn prepare(
     let _lock = Lock::maintenance(writers)?;
     let mut evidence = Evidence::of_files(home, rules.anchor.as_ref());
     finding::refuse(&judge(&evidence), home)?;
-    let mut db = open_tables(home, rules.durability)?;
+    let mut db = open_tables(&home.join(FILE), rules.durability)?;
     evidence.add_tables(&db)?;
     let findings = judge(&evidence);
     finding::refuse(&findings, home)?;
     let mut keys = Keys::open(&home.join(keys::FOLDER), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
-    let mut notices = words_of(&findings, |kind| kind == FindingKind::Notice);
+    let mut notices = words_of(&findings, FindingKind::is_told);
     notices.extend(keep_checkpoint(&db, (home, &evidence), &keys)?);
     let mut closed = 0;
     match recovery::recover(&mut db, home, &keys, Adoption::Intact) {
@@ -412,7 +413,7 @@ fn prepare(
             notices.extend(recovered.faults.into_iter().chain(recovered.doubtful));
             if recovered.lost > 0 && home.join(CHECKPOINT_FILE).exists() {
                 // It names receipts that a signed account of their loss has replaced.
-                notices.push(repair::set_aside(home, CHECKPOINT_FILE)?);
+                notices.push(set_aside(home, CHECKPOINT_FILE)?);
             }
         }
         // Recovery can run later; until then the ledger cannot be written either.
@@ -446,9 +447,9 @@ fn keep_checkpoint(
     match &evidence.checkpoint {
         Some(Ok(_)) if evidence.newer_checkpoint.is_none() => return Ok(notices),
         Some(Err(why)) => {
-            let set_aside = repair::set_aside(home, CHECKPOINT_FILE);
+            let done = set_aside(home, CHECKPOINT_FILE);
             notices.push(untrusted_checkpoint(why));
-            notices.push(set_aside.unwrap_or_else(|error| error.to_string()));
+            notices.push(done.unwrap_or_else(|error| error.to_string()));
         }
         Some(Ok(_)) | None => {}
     }
@@ -458,11 +459,10 @@ fn keep_checkpoint(
     Ok(notices)
 }
 
-/// Opens the database with its present tables, creating what is missing.
-fn open_tables(home: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    let file = home.join(FILE);
-    connection::create(&file)?;
-    let mut db = connection::writing(&file, durability)?;
+/// Opens a database with the present tables, creating what is missing.
+fn open_tables(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    connection::create(file)?;
+    let mut db = connection::writing(file, durability)?;
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }

@@ -2,35 +2,39 @@
 //! holds, adopts journals, sets damaged things aside, and signs an account of it. Nothing is
 //! deleted.
 
+mod database;
 mod rebuild;
+mod strangers;
 
-use std::fs;
 use std::path::Path;
 
 use domain::config::{AnchorConfig, Durability};
 use receipt::checkpoint::Head;
 use receipt::content::Termination;
-use receipt::{Hash, PublicKey, Runtime};
+use receipt::{PublicKey, Runtime};
 use rusqlite::Connection;
 
+use crate::database::aside::set_aside;
 use crate::database::lock::Lock;
-use crate::database::{FILE, WRITERS, timestamp, transaction};
+use crate::database::{WRITERS, transaction};
 use crate::error::StoreError;
-use crate::evidence::finding::{FindingKind, words_of};
+use crate::evidence::Evidence;
+use crate::evidence::finding::{Finding, FindingKind, words_of};
 use crate::evidence::judge::judge;
-use crate::evidence::{DatabaseState, Evidence};
 use crate::keys::{self, Keys};
 use crate::state::keeping::{self, Decided};
 use crate::state::signed_log;
 use crate::survey;
 use crate::write::adoption::Adoption;
 use crate::write::chain::OpenChain;
-use crate::write::chain_row::{ChainRow, SignedEnds};
+use crate::write::chain_row::{self, ChainRow, SignedEnds};
 use crate::write::checkpoint_file::CHECKPOINT_FILE;
 use crate::write::filing::{Consequence, Filer};
 use crate::write::recovery::{self, Recovered};
 use crate::write::row::JournalRow;
+use crate::write::witnessed::WitnessedLengths;
 use crate::write::{compose, heads, repair};
+use database::RepairedDatabase;
 use vault::{Space, Vault};
 
 /// The files of a home that hold a token: the admin key, and the default token of agents.
@@ -39,6 +43,16 @@ const TOKEN_FILES: [&str; 2] = ["api-key", "agent-token"];
 /// Repairs the ledger of a home, and returns each step in words; none if the ledger is sound. What its
 /// anchor names and the home lacks counts as lost from here on.
 pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>, StoreError> {
+    repair_by_step(home, anchor, &|_| ())
+}
+
+/// Does the same; `reached` hears of each step, for a test that ends the process there.
+#[doc(hidden)]
+pub fn repair_by_step(
+    home: &Path,
+    anchor: Option<&AnchorConfig>,
+    reached: &dyn Fn(&str),
+) -> Result<Vec<String>, StoreError> {
     let writers = home.join(WRITERS);
     crate::create_writers(&writers)?;
     let _lock = Lock::maintenance(&writers)?;
@@ -48,14 +62,16 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
     }
     let mut evidence = Evidence::of_files(home, anchor);
     let mut done = words_of(&judge(&evidence), |kind| kind == FindingKind::DatabaseLost);
-    let (mut db, is_new) = database(&evidence, &mut done)?;
+    let RepairedDatabase { mut db, is_new } = database::open(home, &mut done, reached)?;
     evidence.add_tables(&db)?;
     let findings = judge(&evidence);
     let doubts = words_of(&findings, |kind| kind == FindingKind::DatabaseOlder);
-    let is_doubtful = is_new || !doubts.is_empty();
-    if is_new {
-        done.extend(rebuild::from_copies(&db, home)?);
-    } else {
+    let known = keys::all_public(&home.join(keys::FOLDER));
+    let interrupted = database::unaccounted(&db, home, &known)?;
+    done.extend(database::interrupted_words(home, &interrupted, &done)?);
+    let is_doubtful = is_new || !doubts.is_empty() || !interrupted.is_empty();
+    done.extend(rebuild::from_copies(&db, home)?);
+    if !is_new {
         done.extend(doubts.iter().map(|doubt| format!("the database is older: {doubt}")));
     }
     if rebuild::lacks_touches(&db)? {
@@ -63,22 +79,21 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         done.push(format!("touches of resources were missing: made {made} again"));
     }
     let mut keys = signing_keys(&db, &evidence, &mut done)?;
-    done.extend(correct_rows(&db, &keys.known())?);
+    done.extend(correct_rows(&db, home, &keys.known())?);
     done.extend(list_checkpoints(&db, &keys.known())?);
+    reached("read");
     let recovered = recovery::recover(&mut db, home, &keys, Adoption::All)?;
+    reached("recovered");
     done.extend(words(&recovered));
+    done.extend(strangers::remove(&db, home, &keys.known())?);
+    // What was filed between other receipts is not the end of its chain.
+    done.extend(correct_rows(&db, home, &keys.known())?);
     let is_past = !doubts.is_empty() || recovered.lost > 0;
     if is_past && home.join(CHECKPOINT_FILE).exists() {
         done.push(set_aside(home, CHECKPOINT_FILE)?);
     }
     let was_lost = Decided::read(&db, home)?.lost_at.is_some();
-    let lost = words_of(&findings, |kind| kind == FindingKind::HomeOlder);
-    if !lost.is_empty() {
-        let older = |words: &String| format!("the home is older than its anchor: {words}");
-        done.extend(lost.iter().map(older));
-        done.extend(revived(home)?);
-        evidence.anchored.as_ref().map_or(Ok(()), |anchor| anchor.accept(&db))?;
-    }
+    done.extend(accept_older(&db, &evidence, &findings)?);
     let named = evidence.named_decisions();
     done.extend(keeping::repair(&db, (home, &evidence.decisions), (named, is_doubtful))?);
     match Decided::read(&db, home)?.lost_at {
@@ -94,6 +109,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
         }
         Some(_) | None => {}
     }
+    reached("decided");
     if !done.is_empty() {
         sign(&db, home, &mut keys, &done)?;
     }
@@ -101,35 +117,21 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
     Ok(done)
 }
 
-/// Opens the database, after a damaged one was set aside. Reports whether it is a new one.
-fn database(evidence: &Evidence, done: &mut Vec<String>) -> Result<(Connection, bool), StoreError> {
-    let home = &*evidence.home;
-    let is_absent = !matches!(evidence.database, DatabaseState::Present);
-    let faults = if is_absent {
-        Vec::new()
-    } else {
-        survey::integrity(home).unwrap_or_else(|error| vec![error.to_string()])
-    };
-    let mut aside = None;
-    if is_absent || !faults.is_empty() {
-        done.extend(faults.iter().map(|fault| format!("damaged: {fault}")));
-        // The log belongs to the file that is gone.
-        for companion in ["-wal", "-shm"] {
-            let name = format!("{FILE}{companion}");
-            if home.join(&name).exists() && is_absent {
-                done.push(set_aside(home, &name)?);
-            }
-        }
-        if !is_absent {
-            aside = Some(rebuild::set_database_aside(home, done)?);
-        }
-        done.push("made a new database".to_owned());
+/// Takes what the anchor names and the home lacks for lost; returns what that means, in words.
+fn accept_older(
+    db: &Connection,
+    evidence: &Evidence,
+    findings: &[Finding],
+) -> Result<Vec<String>, StoreError> {
+    let lost = words_of(findings, |kind| kind == FindingKind::HomeOlder);
+    if lost.is_empty() {
+        return Ok(Vec::new());
     }
-    let db = crate::open_tables(home, Durability::Disk)?;
-    if let Some(aside) = &aside {
-        done.extend(rebuild::from_damaged(&db, aside)?);
-    }
-    Ok((db, is_absent || aside.is_some()))
+    let older = |words: &String| format!("the home is older than its anchor: {words}");
+    let mut done: Vec<String> = lost.iter().map(older).collect();
+    done.extend(revived(&evidence.home)?);
+    evidence.anchored.as_ref().map_or(Ok(()), |anchor| anchor.accept(db))?;
+    Ok(done)
 }
 
 /// Sets aside the tokens in files of a home that is older than its anchor, and names what else may
@@ -164,7 +166,11 @@ fn signing_keys(
     done: &mut Vec<String>,
 ) -> Result<Keys, StoreError> {
     let folder = evidence.home.join(keys::FOLDER);
-    match evidence.used_keys.last().or(evidence.key.as_ref()) {
+    let last = evidence.used_keys.last().or(evidence.key.as_ref());
+    // A repair that did not finish may have made a key that has signed nothing yet.
+    let is_newer =
+        |key: &&String| !evidence.used_keys.contains(key) && keys::has_secret(&folder, key);
+    match evidence.key.as_ref().filter(is_newer).or(last) {
         Some(last) if keys::has_secret(&folder, last) => keys::remember(db, last)?,
         Some(last) => {
             let new = keys::succeed(&folder, db)?;
@@ -177,7 +183,12 @@ fn signing_keys(
 }
 
 /// Makes the rows of chains repeat what their receipts say; returns what was corrected, in words.
-fn correct_rows(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, StoreError> {
+fn correct_rows(
+    db: &Connection,
+    home: &Path,
+    keys: &[PublicKey],
+) -> Result<Vec<String>, StoreError> {
+    let lengths = WitnessedLengths::read(db, home, keys)?;
     let mut statement = db.prepare("SELECT chain_id FROM chains ORDER BY chain")?;
     let chains = statement.query_map([], |row| row.get(0))?;
     let chains: Vec<String> = chains.collect::<Result<_, _>>()?;
@@ -195,6 +206,9 @@ fn correct_rows(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, Stor
             done.push(format!(
                 "corrected the row of chain {chain} in the table of chains: {columns}"
             ));
+        }
+        if let Some(head) = chain_row::signed_head(db, keys, &chain)? {
+            done.extend(transaction::whole(db, |db| lengths.correct(db, &head))?);
         }
     }
     Ok(done)
@@ -218,15 +232,6 @@ fn words(recovered: &Recovered) -> Vec<String> {
     }
     words.extend(recovered.faults.iter().chain(&recovered.notes).cloned());
     words
-}
-
-/// Renames a file of the home, so that it is kept and no longer used.
-pub(crate) fn set_aside(home: &Path, name: &str) -> Result<String, StoreError> {
-    let kept = format!("{name}.aside-{}", timestamp::now().replace(':', ""));
-    let cannot = |error| StoreError::Write(format!("cannot set '{name}' aside: {error}"));
-    let hash = fs::File::open(home.join(name)).and_then(Hash::of_all).map_err(cannot)?;
-    fs::rename(home.join(name), home.join(&kept)).map_err(cannot)?;
-    Ok(format!("set '{name}' aside as '{kept}' ({hash})"))
 }
 
 /// Signs an account of the repair, in a separate chain.

@@ -11,4 +11,5 @@ pub(crate) mod plan;
 pub(crate) mod retention;
 pub(crate) mod rules;
 pub(crate) mod shares;
+pub(crate) mod stated;
 pub(crate) mod tally;

@@ -34,6 +34,7 @@ pub(crate) mod schedule;
 pub(crate) mod signer;
 pub(crate) mod touching;
 mod waiters;
+pub(crate) mod witnessed;
 pub(crate) mod writer;
 
 pub use commit::{Commit, Safety};

@@ -1,6 +1,7 @@
 //! Retention as operators see it: the rules of the home, signed statements, and tokens over their
 //! share.
 
+use std::fs;
 use std::future::ready;
 use std::path::Path;
 
@@ -79,6 +80,11 @@ async fn a_wrap_without_config_keeps_what_serve_was_told_to_keep() {
     age(&gate.home(), 100);
     let left =
         r#"[{"kind":"payloads","reason":"size","holder":null,"count":1,"bytes":1,"span_us":null}]"#;
+    let mut keys = fs::read_dir(gate.home().join("keys")).unwrap().map(|file| file.unwrap().path());
+    let secret = keys.find(|path| path.to_string_lossy().ends_with(".secret.pem")).unwrap();
+    let key = receipt::SigningKey::from_pem(&fs::read_to_string(secret).unwrap()).unwrap();
+    let signature = receipt::statement::sign(&key, "deletions", left);
+    let left = format!(r#"{{"signature":"{signature}","deleted":{left}}}"#);
     let sql = "INSERT INTO settings (name, value) VALUES ('expired_records', ?1)";
     open(&gate.home()).execute(sql, [left]).unwrap();
     let mut command = testkit::program::program(gate.dir.path());

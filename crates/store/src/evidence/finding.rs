@@ -22,7 +22,9 @@ pub(crate) enum FindingKind {
     DatabaseOlder,
     /// The home is older than its anchor: no gate starts.
     HomeOlder,
-    /// A fault that stops no start.
+    /// A fault that stops no start, and that operators must know of while the gate runs.
+    Alarm,
+    /// A fault that stops no start. What follows from it is told when it is recovered.
     Fault,
     /// No fault, but operators must know of it while the gate runs.
     Notice,
@@ -37,6 +39,11 @@ impl FindingKind {
 
     pub(crate) fn is_fault(self) -> bool {
         self <= FindingKind::Fault
+    }
+
+    /// Reports whether a start tells it to operators.
+    pub(crate) fn is_told(self) -> bool {
+        matches!(self, FindingKind::Alarm | FindingKind::Notice)
     }
 }
 
@@ -58,6 +65,8 @@ pub(crate) fn refuse(findings: &[Finding], home: &Path) -> Result<(), StoreError
         FindingKind::DatabaseLost => words,
         FindingKind::DatabaseOlder => older("the home's other files"),
         FindingKind::HomeOlder => older("its anchor"),
-        FindingKind::Fault | FindingKind::Notice | FindingKind::Note => return Ok(()),
+        FindingKind::Alarm | FindingKind::Fault | FindingKind::Notice | FindingKind::Note => {
+            return Ok(());
+        }
     }))
 }

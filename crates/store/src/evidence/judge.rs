@@ -8,13 +8,14 @@ use receipt::checkpoint::Head;
 
 use super::anchor::AnchoredState;
 use super::finding::{Finding, FindingKind};
-use super::{DatabaseState, Evidence, HeadState, UntrustedCheckpoint};
+use super::{DatabaseState, Evidence, HeadState, UNFINISHED_FILE, UntrustedCheckpoint};
 use crate::database::{FILE, WRITERS};
 use crate::keys;
 use crate::state::keeping::{self, Decided};
 use crate::state::signed_log::DecisionsFile;
 use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING};
-use crate::write::journal_state::{JournalState, lost_words};
+use crate::write::heads;
+use crate::write::journal_state::{JournalState, lost_words, rewritten_words};
 
 /// The note on a database of an older version.
 pub(crate) const OUTDATED: &str =
@@ -22,7 +23,12 @@ pub(crate) const OUTDATED: &str =
 
 /// Returns all that the evidence shows, in the order in which a check reports it.
 pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = of_database(evidence).into_iter().collect();
+    let unfinished = evidence.is_unfinished.then(|| {
+        FindingKind::DatabaseLost.says(format!(
+            "a repair of the ledger did not finish, and left '{UNFINISHED_FILE}': run it again"
+        ))
+    });
+    let mut findings: Vec<Finding> = unfinished.into_iter().chain(of_database(evidence)).collect();
     findings.extend(evidence.journals.iter().flat_map(of_journal));
     findings.extend(evidence.set_aside.iter().map(|name| {
         let words = format!("damaged lines of a journal are kept in '{WRITERS}/{name}'");
@@ -34,6 +40,9 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         findings.extend(of_tables(evidence));
     }
     findings.extend(of_missing_keys(evidence));
+    let damaged = evidence.damaged.iter().map(|chain| heads::damaged_words(chain));
+    let ends = damaged.chain(evidence.other_ends.iter().cloned());
+    findings.extend(ends.map(|words| FindingKind::Alarm.says(words)));
     findings.extend(evidence.clock.iter().map(|words| FindingKind::Notice.says(words)));
     let lost_at = evidence.decided.iter().filter_map(|decided| decided.lost_at.as_deref());
     findings.extend(lost_at.map(|at| FindingKind::Note.says(keeping::lost_words(at))));
@@ -96,6 +105,10 @@ fn of_journal(journal: &JournalState) -> Vec<Finding> {
                 "the journal of chain {chain_id} has {damaged} damaged lines: {end}"
             )),
         );
+    }
+    if journal.is_rewritten {
+        let words = rewritten_words();
+        findings.push(FindingKind::Fault.says(format!("chain {chain_id}: {words}")));
     }
     // What an unknown chain lacks is told with that.
     if *damaged == 0 && *lost > 0 && journal.filed.is_some() {
@@ -220,8 +233,8 @@ fn of_missing_keys(evidence: &Evidence) -> Vec<Finding> {
     let public =
         unknown.map(|key| format!("the public key {key}, which signed chains, is missing"));
     let secret = evidence.key.iter().filter(|_| !evidence.has_secret);
-    let secret = secret.map(|key| keys::secret_missing(key));
-    public.chain(secret).map(|words| FindingKind::Fault.says(words)).collect()
+    let secret = secret.map(|key| FindingKind::Fault.says(keys::secret_missing(key)));
+    public.map(|words| FindingKind::Alarm.says(words)).chain(secret).collect()
 }
 
 /// Returns what the ledger lacks of what its anchor names, and what cannot be compared.

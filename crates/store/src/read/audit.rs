@@ -20,7 +20,7 @@ use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, Row};
 
 use self::columns::{RECEIPT_COLUMNS, differing};
-use self::records::{RECORD_COLUMNS, RECORDS_EXPIRED, RecordCheck, RecordSpan, StatedDeletions};
+use self::records::{RECORD_COLUMNS, RecordCheck, RecordSpan};
 use super::reader::Reader;
 use super::receipts::StoredChain;
 use crate::database::lock::Lock;
@@ -28,10 +28,11 @@ use crate::database::{WRITERS, schema};
 use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
 use crate::read::accepted;
+use crate::upkeep::stated::{RECORDS_EXPIRED, StatedDeletions};
 use crate::upkeep::tally;
 use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
-use crate::write::checkpoint_file::{CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
-use crate::write::journal_state::lost_words;
+use crate::write::checkpoint_file::{self, CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
+use crate::write::journal_state::{lost_words, rewritten_words};
 use crate::write::{heads, journal};
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
@@ -179,6 +180,15 @@ impl Reader {
         if let Some(kept) = kept {
             self.require_kept(audit, kept)?;
         }
+        if let LedgerPlace::Home(home) = place {
+            // A start or a repair could not use them. What they name is required until a person
+            // accepts that it is lost.
+            for (name, text) in checkpoint_file::set_aside(home) {
+                if heads::signed_checkpoint(&text, audit.trusted()).is_some() {
+                    audit.require(&name, &text);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -216,6 +226,9 @@ impl Reader {
         if lost > 0 {
             audit.fault(&chain.id, None, lost_words(lost));
         }
+        if outset.is_rewritten(&chain.id) {
+            audit.fault(&chain.id, None, rewritten_words());
+        }
         if let Some(promised) = promised {
             promised.tell(audit, &chain.id);
         }
@@ -235,7 +248,11 @@ impl Reader {
                 self.add_deletions(audit, &mut facts.stated)?;
             }
         }
-        let unstated = self.pool.ask(tally::unstated)?;
+        let known = audit.trusted().to_vec();
+        if self.pool.ask(|db| tally::unsigned(db, &known))?.is_some() {
+            audit.fault_of_ledger(tally::UNSIGNED.to_owned());
+        }
+        let unstated = self.pool.ask(|db| tally::unstated(db, &known))?;
         if !facts.missing.is_empty() && !unstated.is_empty() {
             audit.note("note: the last deletions are not signed yet".to_owned());
             facts.stated.add_unstated(&unstated);
@@ -515,6 +532,17 @@ impl Outset<'_> {
         }
         let scan = journal::scan(&writers, chain_id).unwrap_or_default();
         scan.lost_up_to(last, filed).count()
+    }
+
+    /// Reports whether the last line of a chain's journal is not the one that was committed, unless it
+    /// is being written.
+    fn is_rewritten(&self, chain_id: &str) -> bool {
+        let LedgerPlace::Home(home) = self.place else { return false };
+        let writers = home.join(WRITERS);
+        let scan = journal::scan(&writers, chain_id).filter(|_| !Lock::is_held(&writers, chain_id));
+        scan.is_some_and(|mut scan| {
+            journal::tail::restore_promise(&writers, chain_id, &mut scan.rows)
+        })
     }
 
     /// Returns the receipts that a chain's journal promises beyond an entry.

@@ -5,15 +5,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use receipt::PublicKey;
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
-use receipt::{Hash, PublicKey};
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags, Row, params};
 use serde_json::Value;
 use touch::targets::Access;
 
-use crate::database::{FILE, WRITERS, timestamp, transaction};
+use crate::database::{WRITERS, transaction};
 use crate::error::StoreError;
 use crate::keys;
 use crate::read::copies::COPIES;
@@ -48,47 +48,25 @@ const TABLES: [&str; 20] = [
     "run_texts",
 ];
 
-/// Numbers without a readable row after which a damaged table whose last number is unknown counts as
-/// read.
+/// Numbers without a readable row after which the next one is looked up: more than the pages of a
+/// small hole hold, and few enough that no number on a damaged page costs hours.
 const MISSED_MAX: usize = 100_000;
 
-/// Renames the database with its log, and says how, with their hashes; returns its new name.
-pub(super) fn set_database_aside(
-    home: &Path,
-    done: &mut Vec<String>,
-) -> Result<PathBuf, StoreError> {
-    let kept = home.join(format!("{FILE}.damaged-{}", timestamp::now().replace(':', "")));
-    for companion in ["", "-wal", "-shm"] {
-        let with = |path: &Path| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(companion);
-            PathBuf::from(name)
-        };
-        let (from, to) = (with(&home.join(FILE)), with(&kept));
-        if from.exists() {
-            let cannot = |error| {
-                StoreError::Write(format!("cannot set '{}' aside: {error}", from.display()))
-            };
-            let hash = fs::File::open(&from).and_then(Hash::of_all).map_err(cannot)?;
-            fs::rename(&from, &to).map_err(cannot)?;
-            let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
-            done.push(format!("set '{}' aside as '{}' ({hash})", name(&from), name(&to)));
-        }
-    }
-    Ok(kept)
-}
-
 /// Copies the rows of a damaged database that can be read; returns what was copied, in words.
-pub(super) fn from_damaged(db: &Connection, aside: &Path) -> Result<Vec<String>, StoreError> {
-    let nothing = || vec!["nothing of the damaged database can be read".to_owned()];
-    let Ok(damaged) = Connection::open_with_flags(aside, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
+pub(super) fn from_damaged(
+    db: &Connection,
+    file: &Path,
+    name: &str,
+) -> Result<Vec<String>, StoreError> {
+    let nothing = || vec![format!("nothing of the damaged database '{name}' can be read")];
+    let Ok(damaged) = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
         return Ok(nothing());
     };
     let mut words = Vec::new();
     for table in TABLES {
         let copied = transaction::whole(db, |db| copy_table(db, &damaged, table))?;
         if copied > 0 {
-            words.push(format!("recovered {copied} rows of '{table}' from the damaged database"));
+            words.push(format!("recovered {copied} rows of '{table}' from '{name}'"));
         }
     }
     heads::recount(db)?;
@@ -164,26 +142,30 @@ fn copy_table(db: &Connection, damaged: &Connection, table: &str) -> Result<i64,
     Ok(rows()? - before)
 }
 
-/// Copies the rows of a table one by one. If the last number cannot be read, a long run of numbers
-/// without a row is taken for the end.
+/// Copies the rows of a table one by one. A long run of numbers without a row ends where the table has
+/// a next one; if that cannot be read, it is taken for the end.
 fn copy_by_number(db: &Connection, damaged: &Connection, table: &str) {
-    let number = |what: &str| {
-        let words = format!("SELECT {what} FROM {table}");
-        damaged.query_row(&words, [], |row| row.get::<_, Option<i64>>(0))
+    let number_after = |number: i64| {
+        let words = format!("SELECT MIN(rowid) FROM {table} WHERE rowid > ?1");
+        damaged.query_row(&words, [number], |row| row.get::<_, Option<i64>>(0)).ok().flatten()
     };
     // Some tables have no numbers, and are small.
     if damaged.prepare(&format!("SELECT rowid FROM {table}")).is_err() {
         return;
     }
-    let first = number("min(rowid)").ok().flatten().unwrap_or(1);
-    let last = number("max(rowid)").ok().flatten();
-    let mut missed = 0;
-    for row in first..=last.unwrap_or(i64::MAX) {
-        let is_there = copy_rows(db, damaged, (table, Some(row))).unwrap_or(false);
+    let (mut next, mut missed) = (1, 0);
+    while next < i64::MAX {
+        let is_there = copy_rows(db, damaged, (table, Some(next))).unwrap_or(false);
         missed = if is_there { 0 } else { missed + 1 };
-        if last.is_none() && missed == MISSED_MAX {
-            break;
-        }
+        next = if missed < MISSED_MAX {
+            next + 1
+        } else {
+            missed = 0;
+            match number_after(next) {
+                Some(found) if found > next => found,
+                Some(_) | None => return,
+            }
+        };
     }
 }
 
@@ -224,10 +206,11 @@ fn is_sound(row: &Row<'_>) -> bool {
     signed.is_some() && signed == text("receipt_hash")
 }
 
-/// Adds the receipts of every copy of a chain that a key of this home signed; returns what was
-/// added, in words.
+/// Adds the receipts of every copy of a chain that a key of this home signed, if their places are
+/// free and the chain has not expired; returns what was added, in words.
 pub(super) fn from_copies(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
     let keys = keys::all_public(&home.join(keys::FOLDER));
+    let expired = heads::expired(db, &keys)?;
     let mut words = Vec::new();
     for folder in [COPIES, EXPORTS] {
         let files = fs::read_dir(home.join(folder)).into_iter().flatten().flatten();
@@ -235,19 +218,25 @@ pub(super) fn from_copies(db: &Connection, home: &Path) -> Result<Vec<String>, S
         paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
         paths.sort_unstable();
         for path in paths {
-            let added = transaction::whole(db, |db| from_copy(db, &path, &keys))?;
+            let added = transaction::whole(db, |db| from_copy(db, &path, (&keys, &expired)))?;
             if added > 0 {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 words.push(format!("added {added} receipts from '{folder}/{name}'"));
             }
         }
     }
-    heads::recount(db)?;
-    mark_filed(db, home)?;
+    if !words.is_empty() {
+        heads::recount(db)?;
+        mark_filed(db, home)?;
+    }
     Ok(words)
 }
 
-fn from_copy(db: &Connection, path: &Path, keys: &[PublicKey]) -> Result<usize, StoreError> {
+fn from_copy(
+    db: &Connection,
+    path: &Path,
+    (keys, expired): (&[PublicKey], &[String]),
+) -> Result<usize, StoreError> {
     let cannot = |error: std::io::Error| StoreError::Read(format!("'{}': {error}", path.display()));
     let mut added = 0;
     for line in BufReader::new(fs::File::open(path).map_err(cannot)?).split(b'\n') {
@@ -255,9 +244,15 @@ fn from_copy(db: &Connection, path: &Path, keys: &[PublicKey]) -> Result<usize, 
         let Ok(text) = str::from_utf8(&line) else { continue };
         let Ok(signed) = SignedReceipt::parse(text.trim()) else { continue };
         let Some(key) = keys.iter().find(|key| signed.verify(key).is_ok()) else { continue };
+        if expired.contains(&signed.link.chain_id) {
+            continue;
+        }
         let value: Value = serde_json::from_str(text).unwrap_or_default();
-        add_chain(db, &signed, &value, key)?;
-        added += add_receipt(db, &signed, text.trim(), &value)?;
+        let is_new = add_receipt(db, &signed, text.trim(), &value)?;
+        if is_new > 0 {
+            add_chain(db, &signed, &value, key)?;
+        }
+        added += is_new;
     }
     Ok(added)
 }
@@ -337,7 +332,7 @@ fn mark_filed(db: &Connection, home: &Path) -> Result<(), StoreError> {
         let Some(header) = journal::header(&writers, &chain_id) else { continue };
         let end = filed_end_of(db, &chain_id)?;
         if header.head.as_ref().is_some_and(|head| head.sequence <= end.sequence) {
-            let words = "UPDATE chains SET filed = ?2 WHERE chain_id = ?1";
+            let words = "UPDATE chains SET filed = MAX(filed, ?2) WHERE chain_id = ?1";
             db.execute(words, params![chain_id, header.filed])?;
         }
     }

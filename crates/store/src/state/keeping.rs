@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::decision::{Decisions, Scope};
 use super::signed_log::{self, DecisionLog, DecisionsFile};
+use crate::database::aside::{keep_lines, set_aside};
 use crate::database::transaction;
 use crate::error::StoreError;
 
@@ -86,26 +87,43 @@ fn named(subjects: &[String]) -> Option<String> {
 pub(crate) fn reconcile(
     db: &Connection,
     (home, file): (&Path, &DecisionsFile),
-) -> Result<Option<String>, StoreError> {
+) -> Result<Vec<String>, StoreError> {
     // After the file: a process that decides now commits first, and writes the file afterwards.
     let decided = Decided::read(db, home)?;
-    let notice = match file {
+    let mut notices = Vec::new();
+    match file {
         DecisionsFile::Valid(kept, text) if kept.number > decided.number => {
+            let aside = keep_damaged(db, home, &decided)?;
             transaction::whole(db, |db| signed_log::restore(db, (kept, text)))?;
             let (file, time) = (signed_log::FILE, &kept.written_at);
-            return Ok(Some(format!(
-                "operator decisions were restored from {file}, written {time}"
-            )));
+            let words = format!("operator decisions were restored from {file}, written {time}");
+            return Ok(vec![aside.map_or(words.clone(), |aside| format!("{words}; {aside}"))]);
         }
         DecisionsFile::Invalid(why) => {
-            Some(format!("'{}' is not trusted: {why}; it is written anew", signed_log::FILE))
+            let file = signed_log::FILE;
+            notices.push(format!("'{file}' is not trusted: {why}; it is written anew"));
+            notices.push(set_aside(home, file)?);
         }
-        DecisionsFile::Missing | DecisionsFile::Valid(..) => None,
-    };
+        DecisionsFile::Missing | DecisionsFile::Valid(..) => {}
+    }
     if decided.damage.is_none() && decided.number > 0 {
         signed_log::write_copy(db, home)?;
     }
-    Ok(notice)
+    Ok(notices)
+}
+
+/// Keeps the lines of a damaged log, before others take their place; says where.
+fn keep_damaged(
+    db: &Connection,
+    home: &Path,
+    decided: &Decided,
+) -> Result<Option<String>, StoreError> {
+    let lines = signed_log::lines(db)?;
+    if decided.damage.is_none() || lines.is_empty() {
+        return Ok(None);
+    }
+    let (name, hash) = keep_lines(home, "decisions", &lines)?;
+    Ok(Some(format!("kept the damaged log of decisions as '{name}' ({hash})")))
 }
 
 /// Repairs the decisions, and returns each step in words. `named` is the number of decisions that
@@ -115,7 +133,7 @@ pub(crate) fn repair(
     (home, file): (&Path, &DecisionsFile),
     (named, is_doubtful): (i64, bool),
 ) -> Result<Vec<String>, StoreError> {
-    let mut done: Vec<String> = reconcile(db, (home, file))?.into_iter().collect();
+    let mut done = reconcile(db, (home, file))?;
     let decided = Decided::read(db, home)?;
     let in_copy = match file {
         DecisionsFile::Valid(kept, _) => Some(kept.number),
@@ -123,6 +141,7 @@ pub(crate) fn repair(
     };
     let is_confirmed = in_copy.is_some_and(|number| number >= decided.number);
     if decided.damage.is_some() || named > decided.number || (is_doubtful && !is_confirmed) {
+        done.extend(keep_damaged(db, home, &decided)?);
         done.extend(
             decided.damage.map(|why| format!("the signed log of decisions was damaged ({why})")),
         );

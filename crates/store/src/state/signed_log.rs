@@ -245,7 +245,7 @@ fn insert(db: &Connection, number: i64, line: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn lines(db: &Connection) -> Result<Vec<String>, StoreError> {
+pub(super) fn lines(db: &Connection) -> Result<Vec<String>, StoreError> {
     let mut statement = db.prepare_cached("SELECT line FROM decisions ORDER BY number")?;
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }

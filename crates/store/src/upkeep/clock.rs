@@ -75,10 +75,7 @@ pub(crate) fn note(db: &Connection, known_us: i64, now: Timestamp) -> Result<(),
     settings::set(db, SETTING, &text)?;
     if jumps.last().is_some_and(|jump| jump.before_us == known_us) {
         let newest = Timestamp::from_microsecond(known_us).unwrap_or(Timestamp::UNIX_EPOCH);
-        tracing::warn!(
-            "the clock is more than a day ahead of the newest record ({newest:.0}): retention does \
-             not count the time between; check the clock"
-        );
+        tracing::warn!("{}", ahead_words(newest));
     }
     Ok(())
 }
@@ -109,6 +106,21 @@ pub(crate) fn behind(db: &Connection, now: Timestamp) -> Result<Option<String>, 
              wrong then, or is wrong now"
         )
     }))
+}
+
+/// Says that the clock is far ahead of the newest record, if it is. Nothing may have been recorded for
+/// as long.
+pub(crate) fn ahead(db: &Connection, now: Timestamp) -> Result<Option<String>, StoreError> {
+    let newest = newest(db)?.and_then(|newest| Timestamp::from_microsecond(newest).ok());
+    let newest = newest.filter(|newest| now.duration_since(*newest) > LEAD_MAX);
+    Ok(newest.map(ahead_words))
+}
+
+fn ahead_words(newest: Timestamp) -> String {
+    format!(
+        "the newest record is of {newest:.0}, more than a day before the time that the clock shows: \
+         nothing was recorded since, or the clock is wrong; retention does not count the time between"
+    )
 }
 
 fn kept(db: &Connection) -> Result<Vec<ClockJump>, StoreError> {
@@ -159,6 +171,26 @@ mod tests {
         let many: Vec<ClockJump> = (0..70).map(|at| jump(at * 100, at * 100 + 50)).collect();
         let joined = noted(many, 7_000 * HOUR, 7_001 * HOUR);
         assert_eq!((joined.len(), joined[0]), (JUMPS_MAX, jump(0, 650)));
+    }
+
+    #[test]
+    fn a_clock_far_ahead_of_the_newest_record_is_told() {
+        let mut db = Connection::open_in_memory().unwrap();
+        crate::database::schema::migrate(&mut db).unwrap();
+        assert_eq!(ahead(&db, Timestamp::now()).unwrap(), None, "nothing was recorded");
+        db.execute("INSERT INTO agents VALUES (1, '', '', '')", []).unwrap();
+        let at = Timestamp::from_second(1_700_000_000).unwrap();
+        db.execute(
+            "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
+               started_us, status)
+             VALUES ('1', 1, 1, '', '', '', '', '', 1, ?1, '')",
+            [at.as_microsecond()],
+        )
+        .unwrap();
+        let later = |hours| ahead(&db, at + SignedDuration::from_hours(hours)).unwrap();
+        assert_eq!(later(24), None);
+        let words = "the newest record is of 2023-11-14T22:13:20Z, more than a day before";
+        assert!(later(25).unwrap().starts_with(words));
     }
 
     #[test]

@@ -103,11 +103,15 @@ pub(crate) fn prunings(db: &Connection) -> Result<u64, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::{self, Keys};
 
     #[test]
     fn only_names_without_a_record_are_pruned() {
-        let mut db = Connection::open_in_memory().unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let mut db = Connection::open(home.path().join(crate::FILE)).unwrap();
         crate::database::schema::migrate(&mut db).unwrap();
+        let folder = home.path().join(keys::FOLDER);
+        Keys::open(&folder, &db).unwrap();
         db.execute_batch(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)
              INSERT INTO agents (agent, name, client, token) SELECT i, i, '', '' FROM n;
@@ -123,8 +127,8 @@ mod tests {
         let left = |sql: &str| -> i64 { db.query_row(sql, [], |row| row.get(0)).unwrap() };
         assert_eq!(left("SELECT agent FROM agents"), 7);
         assert_eq!(left("SELECT target FROM targets"), 2);
-        let counts: Vec<_> =
-            tally::unstated(&db).unwrap().iter().map(|one| (one.kind, one.count)).collect();
+        let unstated = tally::unstated(&db, &keys::all_public(&folder)).unwrap();
+        let counts: Vec<_> = unstated.iter().map(|one| (one.kind, one.count)).collect();
         assert_eq!(counts, [(ExpiredKind::Agents, 9), (ExpiredKind::Targets, 1)]);
         assert_eq!(prunings(&db).unwrap(), 4, "three steps pruned agents and one a target");
     }

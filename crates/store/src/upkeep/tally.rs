@@ -1,16 +1,37 @@
 //! The count of what retention deleted and no receipt states yet. It changes in the transaction that
-//! deletes, so that a crash between a deletion and its receipt loses no count.
+//! deletes, so that a crash between a deletion and its receipt loses no count. It is signed: one that
+//! somebody else wrote excuses no deletion.
 
+use std::path::Path;
+
+use receipt::{PublicKey, statement};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::deletion::ExpiringRow;
 use crate::database::settings;
 use crate::error::StoreError;
+use crate::keys;
 use crate::limits::STATED_HOLDERS_MAX;
 
 /// The name of the setting.
 const SETTING: &str = "expired_records";
+
+/// Says that somebody else wrote the count.
+pub(crate) const UNSIGNED: &str = "the count of deletions that no receipt states yet is not signed \
+    by this home, and excuses none";
+
+/// The purpose that the signature names.
+const PURPOSE: &str = "deletions";
+
+/// The count as it is stored.
+#[derive(Serialize, Deserialize)]
+struct SignedTally<'a> {
+    signature: String,
+    #[serde(borrow)]
+    deleted: &'a RawValue,
+}
 
 /// The kind of deleted data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,10 +111,24 @@ impl ExpiredData {
     }
 }
 
-/// Returns what no receipt states yet.
-pub(crate) fn unstated(db: &Connection) -> Result<Vec<ExpiredData>, StoreError> {
-    let text = settings::get(db, SETTING)?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+/// Returns what no receipt states yet, as one of these keys signed it.
+pub(crate) fn unstated(
+    db: &Connection,
+    keys: &[PublicKey],
+) -> Result<Vec<ExpiredData>, StoreError> {
+    Ok(settings::get(db, SETTING)?.and_then(|text| signed(&text, keys)).unwrap_or_default())
+}
+
+/// Returns the count that somebody else wrote, if there is one.
+pub(crate) fn unsigned(db: &Connection, keys: &[PublicKey]) -> Result<Option<String>, StoreError> {
+    Ok(settings::get(db, SETTING)?.filter(|text| signed(text, keys).is_none()))
+}
+
+fn signed(text: &str, keys: &[PublicKey]) -> Option<Vec<ExpiredData>> {
+    let tally: SignedTally<'_> = serde_json::from_str(text).ok()?;
+    let content = tally.deleted.get();
+    let is_signed = |key| statement::is_signed(key, PURPOSE, content, &tally.signature);
+    keys.iter().any(is_signed).then(|| serde_json::from_str(content).ok())?
 }
 
 /// Adds to the count, in the transaction that deletes.
@@ -105,8 +140,14 @@ pub(crate) fn add(
     if more.peek().is_none() {
         return Ok(());
     }
-    let all = more.fold(unstated(db)?, joined);
-    let text = serde_json::to_string(&all).expect("counts have a JSON form");
+    let home = db.path().and_then(|file| Path::new(file).parent());
+    let folder = home.unwrap_or(Path::new("")).join(keys::FOLDER);
+    let key = keys::current(&folder, db)?;
+    let all = more.fold(unstated(db, &keys::all_public(&folder))?, joined);
+    let cannot = |error: serde_json::Error| StoreError::Write(error.to_string());
+    let deleted = &*serde_json::value::to_raw_value(&all).map_err(cannot)?;
+    let signature = statement::sign(&key, PURPOSE, deleted.get());
+    let text = serde_json::to_string(&SignedTally { signature, deleted }).map_err(cannot)?;
     settings::set(db, SETTING, &text)
 }
 

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use domain::config::Durability;
-use receipt::Hash;
 use receipt::key::SigningKey;
+use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::database::lock::Lock;
 use crate::database::timestamp;
 use crate::error::StoreError;
+use crate::keys;
+use crate::write::chain_row::{SignedEnds, ended};
 use crate::write::journal::{self, Header, HeaderFacts, Journal, tail};
 use crate::write::link::{ChainBeginning, ChainEnd, ChainRef, Issuance, PrecedingChain};
 
@@ -48,7 +50,7 @@ impl OpenChain {
         let lock = Lock::take(writers, &id)?.ok_or_else(|| {
             StoreError::Write(format!("another process holds the lock of chain {id}"))
         })?;
-        let preceding = preceding(db, writers, i64::MAX)?;
+        let preceding = preceding(db, writers, &key.public())?;
         let header = Header::new(HeaderFacts {
             chain: &id,
             key: key.public().fingerprint().to_string(),
@@ -130,19 +132,33 @@ pub(crate) fn insert(db: &Connection, header: &Header) -> Result<i64, StoreError
     Ok(number)
 }
 
-/// Returns the newest earlier chain that has a receipt.
+/// Returns the newest chain that has a receipt, and whose ends are as keys of the home signed them.
 fn preceding(
     db: &Connection,
     writers: &Path,
-    before: i64,
+    current: &PublicKey,
 ) -> Result<Option<PrecedingChain>, StoreError> {
+    let folder = writers.parent().unwrap_or(writers).join(keys::FOLDER);
+    let mut known = keys::all_public(&folder);
+    known.push(current.clone());
     let mut statement = db.prepare_cached(
-        "SELECT chain_id FROM chains WHERE chain < ?1 AND status <> 'expired' ORDER BY chain DESC",
+        "SELECT chain_id FROM chains WHERE status <> 'expired' ORDER BY chain DESC",
     )?;
-    let mut chains = statement.query([before])?;
+    let mut chains = statement.query([])?;
     while let Some(row) = chains.next()? {
         let chain_id: String = row.get(0)?;
-        let end = end_of(db, writers, &chain_id)?;
+        let ends = match SignedEnds::read(db, &known, &chain_id)? {
+            Ok(ends) => ends,
+            Err(words) => {
+                tracing::error!("no chain names chain {chain_id} as the one before it: {words}");
+                continue;
+            }
+        };
+        // Nothing of its journal follows the receipt that ended a chain.
+        let end = match ends.last.as_ref().and_then(ended) {
+            Some(_) => filed_end_of(db, &chain_id)?,
+            None => end_of(db, writers, &chain_id)?,
+        };
         if let Some(hash) = end.hash {
             return Ok(Some(PrecedingChain { chain_id, sequence: end.sequence, hash }));
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use receipt::PublicKey;
 use receipt::audit::ReadReceipt;
+use receipt::checkpoint::Head;
 use receipt::verify::SignedReceipt;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -158,6 +159,19 @@ impl SignedEnds {
     }
 }
 
+/// Returns the head of a chain, if one of these keys signed its last receipt.
+pub(crate) fn signed_head(
+    db: &Connection,
+    keys: &[PublicKey],
+    chain_id: &str,
+) -> Result<Option<Head>, StoreError> {
+    let Some(last) = end(db, chain_id, "DESC")? else { return Ok(None) };
+    let (length, hash) = (last.sequence, last.hash.parse());
+    let is_signed = last.members(keys, chain_id).is_ok();
+    let chain_id = chain_id.to_owned();
+    Ok(hash.ok().filter(|_| is_signed).map(|hash| Head { chain_id, length, hash }))
+}
+
 /// A receipt at the end of a chain, as it is stored.
 struct StoredEnd {
     sequence: u64,
@@ -215,7 +229,7 @@ fn opened(first: &Value) -> &Value {
     &first["issuer"]["runtime"][CHAIN_OPENED]
 }
 
-fn preceding(first: &Value) -> Option<NamedEnd> {
+pub(crate) fn preceding(first: &Value) -> Option<NamedEnd> {
     let named = first.pointer("/issuer/runtime/preceding_chain")?;
     let hash = named["hash"].as_str()?.to_owned();
     Some((named["chain_id"].as_str()?.to_owned(), named["sequence"].as_i64()?, hash))

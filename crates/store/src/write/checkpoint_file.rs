@@ -24,6 +24,21 @@ pub fn kept_checkpoint(home: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// Returns the names and texts of the files that a repair or a start has set aside. What they name is
+/// missing until a person accepts it.
+pub(crate) fn set_aside(home: &Path) -> Vec<(String, String)> {
+    let beginning = format!("{CHECKPOINT_FILE}.aside-");
+    let files = fs::read_dir(home).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(&beginning)).collect();
+    names.sort_unstable();
+    let read = |name: String| {
+        let bytes = fs::read(home.join(&name)).ok()?;
+        Some((name, String::from_utf8_lossy(&bytes).trim().to_owned()))
+    };
+    names.into_iter().filter_map(read).collect()
+}
+
 /// Replaces the file; readers find the old one or the new one. A failure does no harm to the
 /// ledger, and the next checkpoint repairs it.
 pub(crate) fn replace(home: &Path, receipt: &str, durability: Durability) {

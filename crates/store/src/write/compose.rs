@@ -15,6 +15,7 @@ use touch::targets::Touched;
 
 use crate::database::timestamp;
 use crate::record::{CallEnd, CallStart, OutsideSource, RecordKind, RecordStatus};
+use crate::upkeep::stated::RECORDS_EXPIRED;
 use crate::upkeep::tally::ExpiredData;
 use crate::write::link::{ChainBeginning, ChainEnd, Issuance, Link};
 
@@ -33,9 +34,6 @@ pub(crate) const CHAIN_OPENED: &str = "chain_opened";
 
 /// The member with the type of a record that is no call.
 pub(crate) const RECORD_TYPE: &str = "record_type";
-
-/// The type of the action that deletes records, payloads or names.
-const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
 
 /// Composes the receipt of an ended call. Receipts that a dead process left are composed again from
 /// their records: the same values always give the same text.

@@ -1,6 +1,7 @@
 //! The heads of all chains: what checkpoints name, and what shows that the end of a chain is
 //! missing.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use receipt::PublicKey;
@@ -15,7 +16,7 @@ use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
 use crate::state::signed_log;
 use crate::write::chain::hash_at;
-use crate::write::chain_row::SignedEnds;
+use crate::write::chain_row::signed_head;
 use crate::write::checkpoint_file;
 use crate::write::compose::{CHAIN_CLOSED, CHAIN_EXPIRED};
 use crate::write::link::Link;
@@ -27,22 +28,29 @@ struct KnownHead {
     is_named: bool,
 }
 
+/// The heads that were found signed, by chain: what was true of a chain once stays true.
+#[derive(Default)]
+pub(crate) struct SignedHeads(HashMap<String, Head>);
+
 /// Returns the checkpoint of the present moment, within the transaction that files it. It names no
-/// head that is not that of a receipt which one of these keys signed.
-pub(crate) fn checkpoint(db: &Connection, keys: &[PublicKey]) -> Result<Checkpoint, StoreError> {
+/// head that is not that of a receipt which one of these keys signed, and its digest covers none.
+pub(crate) fn checkpoint(
+    db: &Connection,
+    keys: &[PublicKey],
+    known: &mut SignedHeads,
+) -> Result<Checkpoint, StoreError> {
     checkpoint_of(db, keys, |head| {
-        let end = SignedEnds::read(db, keys, &head.chain_id)?.ok().and_then(|ends| ends.last);
-        let is_end = end.is_some_and(|last| {
-            let sequence = &last["credentialSubject"]["chain"]["sequence"];
-            sequence.as_u64() == Some(head.length)
-        });
-        let is_same =
-            is_end && hash_at(db, &head.chain_id, head.length)? == Some(head.hash.to_string());
+        if known.0.get(&head.chain_id) == Some(head) {
+            return Ok(true);
+        }
+        let is_same = signed_head(db, keys, &head.chain_id)?.as_ref() == Some(head);
         if !is_same {
             tracing::error!(
                 chain = %head.chain_id,
                 "this chain is not as the table of chains says; no checkpoint names it"
             );
+        } else {
+            known.0.insert(head.chain_id.clone(), head.clone());
         }
         Ok(is_same)
     })
@@ -51,19 +59,19 @@ pub(crate) fn checkpoint(db: &Connection, keys: &[PublicKey]) -> Result<Checkpoi
 fn checkpoint_of(
     db: &Connection,
     keys: &[PublicKey],
-    is_signed: impl Fn(&Head) -> Result<bool, StoreError>,
+    mut is_signed: impl FnMut(&Head) -> Result<bool, StoreError>,
 ) -> Result<Checkpoint, StoreError> {
     let mut heads = Vec::new();
     let mut all = Vec::new();
     let mut omitted = 0;
     for KnownHead { head, is_open, is_named } in known(db)? {
         let is_new = is_open || !is_named;
+        if !is_signed(&head)? {
+            continue;
+        }
         if is_new && heads.len() == HEADS_MAX {
             omitted += 1;
         } else if is_new {
-            if !is_signed(&head)? {
-                continue;
-            }
             heads.push(head.clone());
         }
         all.push(head);
@@ -189,7 +197,7 @@ fn known(db: &Connection) -> Result<Vec<KnownHead>, StoreError> {
     Ok(rows.filter_map(Result::transpose).collect::<Result<_, _>>()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Option<Head>> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<Head>> {
     let hash: Option<String> = row.get(2)?;
     let (chain_id, length) = (row.get(0)?, row.get(1)?);
     let hash = hash.and_then(|hash| hash.parse().ok());
@@ -261,6 +269,14 @@ pub(crate) fn set_damaged_aside(
     Ok(true)
 }
 
+/// Says that the end of a chain is missing.
+pub(crate) fn damaged_words(chain_id: &str) -> String {
+    format!(
+        "the end of chain {chain_id} is missing, and nothing is signed onto what is left: restore a \
+         backup, or run 'countersign ledger repair' and then 'countersign ledger accept'"
+    )
+}
+
 /// Returns a head that the chain is known to have had and has no longer.
 fn lost_head(
     db: &Connection,
@@ -288,7 +304,7 @@ fn lost_head(
 }
 
 /// Returns the heads that the receipt of a checkpoint names, its own place among them.
-fn named_by(text: &str, keys: &[PublicKey]) -> Vec<Head> {
+pub(super) fn named_by(text: &str, keys: &[PublicKey]) -> Vec<Head> {
     let Some((own, checkpoint)) = signed_checkpoint(text, keys) else { return Vec::new() };
     checkpoint.heads.into_iter().chain([own]).collect()
 }

@@ -31,6 +31,8 @@ pub(crate) struct Remnant {
     pub(crate) damaged: Vec<DamagedLine>,
     /// Entries that were committed, not filed, and cannot be read.
     pub(crate) lost: LostEntries,
+    /// The last line is not the one that was committed.
+    pub(crate) is_rewritten: bool,
 }
 
 /// The start of a call whose end is not in the journal.
@@ -47,11 +49,12 @@ impl Remnant {
         journal: &mut Journal,
     ) -> Result<Remnant, StoreError> {
         let filed = filed(db, chain)?;
-        let scan = journal.read()?;
+        let mut scan = journal.read()?;
+        let is_rewritten = journal.restore_promise(&mut scan.rows);
         let lost = scan.lost_up_to(journal.last_known(), filed);
         let Scan { rows, damaged, .. } = scan;
         let sorted = Remnant::of(rows, filed);
-        Ok(Remnant { damaged, lost, ..sorted })
+        Ok(Remnant { damaged, lost, is_rewritten, ..sorted })
     }
 
     /// Reads whatever is in no table: each row is looked up, since the tables may have lost some
@@ -61,7 +64,8 @@ impl Remnant {
         chain: i64,
         journal: &mut Journal,
     ) -> Result<Remnant, StoreError> {
-        let scan = journal.read()?;
+        let mut scan = journal.read()?;
+        let is_rewritten = journal.restore_promise(&mut scan.rows);
         // If there are receipts of the chain, those that are missing among them are counted.
         let has_receipts = "SELECT EXISTS (SELECT 1 FROM receipts JOIN chains USING (chain_id)
              WHERE chain = ?1)";
@@ -72,7 +76,7 @@ impl Remnant {
         let Scan { rows, damaged, .. } = scan;
         let Remnant { unfiled, starts, .. } = Remnant::of(rows, 0);
         let unfiled = missing::only(db, unfiled)?;
-        Ok(Remnant { unfiled, starts, damaged, lost })
+        Ok(Remnant { unfiled, starts, damaged, lost, is_rewritten })
     }
 
     /// Sorts rows that were filed up to an entry.
@@ -99,7 +103,8 @@ impl Remnant {
         }
         let mut starts: Vec<_> = starts.into_values().collect();
         starts.sort_by_key(|start| start.entry);
-        Remnant { unfiled, starts, damaged: Vec::new(), lost: LostEntries::default() }
+        let (damaged, lost, is_rewritten) = (Vec::new(), LostEntries::default(), false);
+        Remnant { unfiled, starts, damaged, lost, is_rewritten }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct JournalState {
     pub unfiled: Option<usize>,
     /// Entries that cannot be read and are not in the tables.
     pub lost: u64,
+    /// Its last line is not the one that was committed.
+    pub is_rewritten: bool,
     /// The last entry that is in the tables; none if they do not know the chain.
     pub(crate) filed: Option<i64>,
     pub(crate) header: Option<Header>,
@@ -36,6 +38,12 @@ pub struct JournalState {
 /// Says that entries of a journal are lost.
 pub(crate) fn lost_words(lost: u64) -> String {
     format!("its journal lacks {lost} entries that were committed and not filed")
+}
+
+/// Says that the last line of a journal is not the one that was committed.
+pub(crate) fn rewritten_words() -> String {
+    "the last line of its journal is not the one that was committed, whose hash its lock file has"
+        .to_owned()
 }
 
 /// The amount of a journal that is read.
@@ -68,10 +76,13 @@ impl JournalState {
             return Ok(Some(state));
         }
         let last = tail::entry(writers, chain_id);
-        let scan = match journal::scan(writers, chain_id) {
+        let mut scan = match journal::scan(writers, chain_id) {
             None if last.is_none() => return Ok(None),
             scan => scan.unwrap_or_default(),
         };
+        // A living writer commits an entry before it notes it.
+        state.is_rewritten =
+            !state.is_alive && tail::restore_promise(writers, chain_id, &mut scan.rows);
         // A writer adds its chain to the tables before it writes to the journal.
         state.filed = state.filed.map_or_else(filed, |filed| Ok(Some(filed)))?;
         state.take(scan, last);

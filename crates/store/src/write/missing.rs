@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::StoreError;
+use crate::upkeep::stated::StatedDeletions;
 use crate::write::chain::{filed_end_of, hash_at};
 use crate::write::filing;
 use crate::write::link::{ChainEnd, ChainRef};
@@ -18,24 +19,32 @@ enum CallState {
 
 /// Keeps the rows of which the record or the receipt is in no table.
 pub(crate) fn only(db: &Connection, rows: Vec<JournalRow>) -> Result<Vec<JournalRow>, StoreError> {
-    let mut missing = Vec::new();
+    let (mut missing, stated) = (Vec::new(), StatedDeletions::of_home(db)?);
     for mut row in rows {
-        if is_missing(db, &mut row)? {
+        if is_missing(db, &mut row, &stated)? {
             missing.push(row);
         }
     }
     Ok(missing)
 }
 
-fn is_missing(db: &Connection, row: &mut JournalRow) -> Result<bool, StoreError> {
+/// Reports whether a part of a row is in no table. A record that was deleted, as a receipt states, is
+/// not missing.
+fn is_missing(
+    db: &Connection,
+    row: &mut JournalRow,
+    stated: &StatedDeletions,
+) -> Result<bool, StoreError> {
+    let is_deleted = row.call.as_ref().is_some_and(|call| stated.cover(&call.agent.token, call.at));
     let Some(ended) = &row.ended else {
         let Some(call) = &row.call else { return Ok(false) };
-        return Ok(matches!(state(db, &call.id)?, CallState::Absent));
+        return Ok(!is_deleted && matches!(state(db, &call.id)?, CallState::Absent));
     };
     Ok(match state(db, &ended.id)? {
-        CallState::Absent | CallState::Started => true,
-        CallState::Ended if filing::has_receipt(db, &ended.id)? => false,
-        CallState::Ended => {
+        CallState::Absent if !is_deleted => true,
+        CallState::Started => true,
+        CallState::Absent | CallState::Ended if filing::has_receipt(db, &ended.id)? => false,
+        CallState::Absent | CallState::Ended => {
             if let Some(promise) = &mut row.promise {
                 promise.is_recorded = true;
             }

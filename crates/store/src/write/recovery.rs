@@ -25,6 +25,7 @@ use crate::write::compose;
 use crate::write::filing::{self, Consequence, Filer};
 use crate::write::heads;
 use crate::write::journal::{self, Journal, OpenStart, Remnant};
+use crate::write::journal_state::rewritten_words;
 use crate::write::link::{ChainEnd, ChainRef};
 use crate::write::missing;
 use crate::write::pending;
@@ -102,6 +103,7 @@ fn may_close(
         return Ok(true);
     }
     if heads::set_damaged_aside(db, (home, keys), &left.chain_id)? {
+        recovered.doubtful.push(heads::damaged_words(&left.chain_id));
         return Ok(false);
     }
     let Some(words) = chain_row::contradiction(db, (home, keys), &left.chain_id)? else {
@@ -179,6 +181,10 @@ fn close(
     };
     let mut repair = examine(&left, &remnant, &journal)?;
     repair.is_by_row = adoption == Adoption::All;
+    if remnant.is_rewritten {
+        let (chain, words) = (&left.chain_id, rewritten_words());
+        recovered.faults.push(format!("chain {chain}: {words}"));
+    }
     let brought_back = remnant.unfiled.iter().filter(|row| row.ended.is_some()).count();
     let receipted = forget_receipts(db, &left, &mut remnant)?;
     match signing(db, keys, &left)? {
@@ -188,7 +194,12 @@ fn close(
             let taken = LeftChain { chain: number, key, journal, lock, header };
             let chain = OpenChain::adopt(db, taken)?;
             let consequence = left.is_open.then_some(Termination::Interrupted);
-            file(db, &chain, remnant, &mut repair, consequence.map(Consequence::Closed))?;
+            let late =
+                file(db, &chain, remnant, &mut repair, consequence.map(Consequence::Closed))?;
+            if !late.is_empty() {
+                let words = file_late(db, (writers, keys.current()), late, &mut repair)?;
+                recovered.notes.push(words);
+            }
             recovered.notes.extend(put_away(&chain.journal, &repair, brought_back)?);
         }
         Signing::Elsewhere(key, end) => {
@@ -206,6 +217,13 @@ fn close(
     recovered.closed += 1;
     recovered.lost += repair.lost.count();
     recovered.faults.extend(repair.words());
+    recovered.doubtful.extend(repair.strange_starts.iter().map(|id| {
+        let chain = &repair.chain_id;
+        format!(
+            "record {id} says that a call of chain {chain} began, which its journal lacks: it \
+                 gets no receipt"
+        )
+    }));
     Ok(())
 }
 
@@ -275,15 +293,50 @@ fn forget_receipts(
     Ok(receipted)
 }
 
-/// Files the rows of a remnant, and the receipts that end the chain, if it is to be ended.
+/// Files calls of a chain that ended without them, in another chain: nothing follows the receipt that
+/// ended theirs. Each receipt names the hash that was promised.
+fn file_late(
+    db: &Connection,
+    (writers, key): (&Path, Arc<SigningKey>),
+    mut rows: Vec<JournalRow>,
+    repair: &mut JournalRepair,
+) -> Result<String, StoreError> {
+    let chain = OpenChain::open(db, writers, key, domain::config::Durability::Process)?;
+    let mut end = chain.end;
+    for row in &mut rows {
+        if let (Some(call), Some(ended), Some(promise)) = (&row.call, &row.ended, &row.promise) {
+            let issuance = chain.issuance(&mut end);
+            row.link = Some(compose::reissued(issuance, call, ended, &promise.hash));
+            repair.reissued += 1;
+        }
+    }
+    let (count, late) = (rows.len(), &repair.chain_id);
+    let words = format!(
+        "signed {count} calls of chain {late}, which had ended without them, in chain {}",
+        chain.id
+    );
+    rows.push(JournalRow::of_link(repair::repaired_journal(chain.issuance(&mut end), repair)));
+    let last = compose::closing(chain.issuance(&mut end), Termination::Interrupted, None);
+    rows.push(JournalRow::of_link(last));
+    rows.iter_mut().for_each(|row| row.sign(&chain.key));
+    let ended = Consequence::Closed(Termination::Interrupted);
+    Filer::default().file(db, chain.by_ref(), &rows, ended)?;
+    chain.journal.remove();
+    Ok(words)
+}
+
+/// Files the rows of a remnant, and the receipts that end the chain, if it is to be ended. Returns
+/// calls that have no place in a chain that has ended.
 fn file(
     db: &Connection,
     chain: &OpenChain,
     remnant: Remnant,
     repair: &mut JournalRepair,
     ending: Option<Consequence<'_>>,
-) -> Result<(), StoreError> {
-    let Remnant { mut unfiled, starts, .. } = remnant;
+) -> Result<Vec<JournalRow>, StoreError> {
+    let Remnant { mut unfiled, starts, damaged, .. } = remnant;
+    // A start that was filed can be missing in the journal only if lines of it are.
+    repair.may_lack_starts = repair.is_gone || !damaged.is_empty() || !repair.lost.is_empty();
     let mut end = chain.end;
     let mut filer = Filer::default();
     for row in &mut unfiled {
@@ -292,9 +345,15 @@ fn file(
     if repair.is_by_row {
         compose_in_place(db, chain, &mut end, &mut unfiled)?;
     }
+    let mut late = Vec::new();
+    if ending.is_none() && repair.is_by_row {
+        let is_late = |row: &mut JournalRow| {
+            row.link.is_none() && row.call.is_some() && row.promise.is_some()
+        };
+        late = unfiled.extract_if(.., is_late).collect();
+    }
     for row in &mut unfiled {
-        // Nothing follows the receipt that ended a chain.
-        if row.link.is_none() && (ending.is_some() || !repair.is_by_row) {
+        if row.link.is_none() {
             compose_again(chain, &mut end, row, repair);
         }
         row.sign(&chain.key);
@@ -306,7 +365,7 @@ fn file(
     }
     let Some(consequence) = ending else {
         filer.file(db, chain.by_ref(), &unfiled, Consequence::Nothing)?;
-        return Ok(());
+        return Ok(late);
     };
     // What is missing is known from the rows that are not filed: they and the receipt that counts
     // it are filed in one transaction.
@@ -316,7 +375,7 @@ fn file(
         }
         unfiled.clear();
     }
-    let mut rows = end_calls(db, chain, &mut end, (repair.number, starts, &unfiled))?;
+    let mut rows = end_calls(db, chain, &mut end, (repair, starts, &unfiled))?;
     if repair.is_needed() {
         let receipt = repair::repaired_journal(chain.issuance(&mut end), repair);
         rows.push(JournalRow::of_link(receipt));
@@ -326,7 +385,7 @@ fn file(
     rows.iter_mut().for_each(|row| row.sign(&chain.key));
     unfiled.extend(rows);
     filer.file(db, chain.by_ref(), &unfiled, consequence)?;
-    Ok(())
+    Ok(late)
 }
 
 /// Finds the call of an end whose start cannot be read any more: it may have been filed.
@@ -408,7 +467,7 @@ fn end_calls(
     db: &Connection,
     chain: &OpenChain,
     end: &mut ChainEnd,
-    (number, starts, unfiled): (i64, Vec<OpenStart>, &[JournalRow]),
+    (repair, starts, unfiled): (&mut JournalRepair, Vec<OpenStart>, &[JournalRow]),
 ) -> Result<Vec<JournalRow>, StoreError> {
     let ending: HashSet<&str> =
         unfiled.iter().filter_map(|row| Some(&*row.ended.as_ref()?.id)).collect();
@@ -430,9 +489,12 @@ fn end_calls(
         }
     }
     // Their starts were filed, and cannot be read from the journal any more.
-    for call in pending::calls(db, number)? {
-        if !known.contains(&call.id) && !ending.contains(&*call.id) {
+    for call in pending::calls(db, repair.number)? {
+        let is_known = known.contains(&call.id) || ending.contains(&*call.id);
+        if !is_known && repair.may_lack_starts {
             interrupt(0, Arc::new(call));
+        } else if !is_known {
+            repair.strange_starts.push(call.id);
         }
     }
     Ok(rows)

@@ -9,7 +9,7 @@ use crate::write::journal::LostEntries;
 use crate::write::link::{Issuance, Link};
 
 /// The type of the action that repairs the ledger.
-const LEDGER_REPAIRED: &str = "agent_receipts.ledger_repaired";
+pub(crate) const LEDGER_REPAIRED: &str = "agent_receipts.ledger_repaired";
 
 /// The number of gaps that a receipt lists; their count is always complete.
 const SPANS_MAX: usize = 100;
@@ -32,6 +32,10 @@ pub(crate) struct JournalRepair {
     pub(crate) is_gone: bool,
     /// A person ordered it: each row was looked up in the tables, and receipts are counted there.
     pub(crate) is_by_row: bool,
+    /// The starts of filed calls may be missing in the journal.
+    pub(crate) may_lack_starts: bool,
+    /// Records of calls without an end that the journal does not know, although no line of it is lost.
+    pub(crate) strange_starts: Vec<String>,
     /// The file that has the damaged lines.
     pub(crate) set_aside: Option<String>,
     /// The key of the chain, if its secret half is gone, and the chain's last receipt.

@@ -26,6 +26,7 @@ use crate::write::anchor::Anchor;
 use crate::write::backlog::Backlog;
 use crate::write::chain::OpenChain;
 use crate::write::drafts::Drafts;
+use crate::write::heads::SignedHeads;
 use crate::write::health::Health;
 use crate::write::inbox::Inbox;
 use crate::write::journal::Journal;
@@ -69,6 +70,7 @@ pub(crate) struct Work {
     waiters: Waiters,
     /// The journal is begun anew as soon as possible: it was deleted, or another key signs.
     is_journal_due: bool,
+    signed_heads: SignedHeads,
     /// The commit time of the first entry that no checkpoint covers.
     uncovered_since: Option<Instant>,
 }

@@ -96,6 +96,14 @@ async fn a_copy_with_a_wrong_signature_is_never_trusted() {
         copy.open().close().await.unwrap();
         let again = fs::read_to_string(copy.path().join("decisions.jsonl")).unwrap();
         assert!(again.contains("\"delete\""), "{again}");
+        let names = fs::read_dir(copy.path()).unwrap().map(|file| file.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        let kept: Vec<String> =
+            names.filter(|name| name.starts_with("decisions.jsonl.aside-")).collect();
+        assert_eq!(kept.len(), usize::from(forged.contains('\n')), "{kept:?}");
+        for name in kept {
+            assert_eq!(fs::read_to_string(copy.path().join(name)).unwrap(), forged);
+        }
         fs::write(copy.path().join("decisions.jsonl"), &forged).unwrap();
         lose_database(copy.path());
         store::repair::repair(copy.path(), None).unwrap();

@@ -1,9 +1,11 @@
 //! Damaged journals, lost or older databases, deleted keys and lock files: what the home still holds
 //! is recovered, what is lost is counted and signed for, and nothing starts as if it were new.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
@@ -14,7 +16,7 @@ use store::{Entry, Store, StoreError};
 
 use super::faults::foreign;
 use super::support::{Home, Look, call, journal_file, rules, started};
-use super::unsigned::{change, ended_chains};
+use super::unsigned::{change, ended_chains, faults};
 
 /// A home as a killed process would leave it: one call is filed, three are in the journal alone.
 struct Left {
@@ -303,6 +305,20 @@ async fn a_database_older_than_the_last_checkpoint_is_not_used() {
     let done = store::repair::repair(home.path(), None).unwrap();
     assert!(done.iter().any(|word| word.contains("set 'checkpoint.json' aside")), "{done:?}");
     home.open().close().await.unwrap();
+    // What is missing stays a fault until a person accepts it.
+    let words = "the checkpoint in checkpoint.json.aside-";
+    assert!(faults(&home)[0].contains(words), "{:?}", faults(&home));
+    let lost = store::acceptance::losses(home.path()).unwrap();
+    assert_eq!((lost.len(), &lost[0].missing, &lost[0].left), (1, &vec![(1, 2)], &None));
+    store::acceptance::accept(home.path(), &lost).unwrap();
+    assert_eq!(faults(&home), Vec::<String>::new());
+    let broken = home.copy();
+    change(
+        &broken,
+        "DELETE FROM receipts WHERE sequence = 1 AND chain_id = (SELECT chain_id
+       FROM chains WHERE chain = 1)",
+    );
+    assert_eq!(faults(&broken).len(), 1, "{:?}", faults(&broken));
     // One that no key of this home signed is reported, and stops nothing.
     let other = ended_chains(1).await;
     fs::copy(other.path().join("checkpoint.json"), home.path().join("checkpoint.json")).unwrap();
@@ -545,4 +561,159 @@ async fn what_is_in_no_file_is_counted() {
         .collect();
     assert_eq!(accounts.len(), 1, "{accounts:#?}");
     assert_eq!(accounts[0]["lost_receipts"], 10, "{accounts:#?}");
+}
+
+#[tokio::test]
+async fn a_journal_that_comes_back_after_its_chain_ended_costs_no_call() {
+    let left = left().await;
+    let (home, journal) = (left.home, left.journal);
+    let text = fs::read(&journal).unwrap();
+    // The header, and the entry that is filed.
+    fs::write(&journal, &text[..starts(&text)[2]]).unwrap();
+    home.open().close().await.unwrap();
+    let before = home.look();
+    left.unfiled.iter().for_each(|id| assert_eq!(before.status(id), "absent"));
+    fs::write(&journal, text).unwrap();
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done.iter().any(|done| done.starts_with("signed 3 calls of chain")), "{done:?}");
+    let look = home.look();
+    left.unfiled.iter().for_each(|id| look.assert_recorded(id));
+    let receipt = look.receipt(&left.unfiled[0]).unwrap();
+    assert!(receipt["issuer"]["runtime"]["promised_hash"].is_string(), "{receipt}");
+    assert_eq!(faults(&home), Vec::<String>::new());
+    home.open().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_fills_the_places_that_a_sound_database_lacks() {
+    let home = ended_chains(2).await;
+    let chain = home.look().chains[0].id.clone();
+    let store = home.open();
+    let receipts: Vec<String> = store.read().receipt_texts(&chain).map(Result::unwrap).collect();
+    store.close().await.unwrap();
+    fs::create_dir(home.path().join("copies")).unwrap();
+    fs::write(home.path().join("copies/chain.jsonl"), receipts.join("\n")).unwrap();
+    let before = bodies(&home.look());
+    change(&home, &format!("DELETE FROM receipts WHERE chain_id = '{chain}'"));
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done.iter().any(|done| done.contains("added 2 receipts")), "{done:?}");
+    let after = bodies(&home.look());
+    assert!(before.iter().all(|(id, receipt)| after.get(id) == Some(receipt)), "{done:?}");
+    assert_eq!(faults(&home), Vec::<String>::new());
+    let again = store::repair::repair(home.path(), None).unwrap();
+    assert!(!again.iter().any(|done| done.contains("added")), "{again:?}");
+}
+
+/// The variables that give a child the home that it repairs, and the number of the step after which it
+/// ends.
+const REPAIRED_HOME: &str = "COUNTERSIGN_TEST_REPAIRED_HOME";
+const KILLED_AT: &str = "COUNTERSIGN_TEST_KILLED_AT";
+
+/// The body of a child, which another test runs as itself.
+#[test]
+fn child_that_repairs() {
+    let Some(home) = std::env::var_os(REPAIRED_HOME) else {
+        return testkit::run::skipped("it is what another test starts, no test of its own");
+    };
+    let last: usize = std::env::var(KILLED_AT).unwrap().parse().unwrap();
+    let steps = Cell::new(0);
+    let reached = |_: &str| {
+        steps.set(steps.get() + 1);
+        if steps.get() == last {
+            std::process::abort();
+        }
+    };
+    store::repair::repair_by_step(Path::new(&home), None, &reached).unwrap();
+}
+
+/// Returns the text of each receipt of a call, without its proof.
+fn receipts_of_calls(home: &Home) -> BTreeMap<String, Value> {
+    let db = super::support::db(home.path());
+    let mut texts = db.prepare("SELECT receipt_json FROM receipts").unwrap();
+    let texts = texts.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let receipts = texts.map(|text| serde_json::from_str::<Value>(&text.unwrap()).unwrap());
+    let body = |mut receipt: Value| {
+        receipt.as_object_mut().unwrap().remove("proof");
+        (receipt["id"].as_str().unwrap().to_owned(), receipt)
+    };
+    let receipts = receipts.map(body);
+    let is_call =
+        |receipt: &Value| receipt["credentialSubject"]["principal"]["id"] == "token:agent";
+    receipts.filter(|(_, receipt)| is_call(receipt)).collect()
+}
+
+/// Returns a home as a killed process leaves it: a hole is in its database, and the newest calls are
+/// in the log of the database.
+async fn damaged_with_log() -> Home {
+    let home = Home::new();
+    let store = home.open();
+    for turn in 0..2 {
+        for _ in 0..60 {
+            call(&store, Class::Write).await.unwrap();
+        }
+        store.settled().await;
+        if turn == 0 {
+            let db = Connection::open(home.path().join(store::FILE)).unwrap();
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        }
+    }
+    let copy = home.copy();
+    let file = copy.path().join(store::FILE);
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4 * 4096].fill(0x5a);
+    fs::write(&file, bytes).unwrap();
+    assert!(fs::metadata(copy.path().join("ledger.db-wal")).unwrap().len() > 4096);
+    assert!(!store::survey::integrity(copy.path()).unwrap().is_empty());
+    copy
+}
+
+#[tokio::test]
+async fn a_killed_repair_is_repeated() {
+    let damaged = damaged_with_log().await;
+    for has_journal in [true, false] {
+        let original = damaged.copy();
+        if !has_journal {
+            for file in fs::read_dir(original.path().join("writers")).unwrap() {
+                fs::remove_file(file.unwrap().path()).unwrap();
+            }
+        }
+        let repaired = original.copy();
+        store::repair::repair(repaired.path(), None).unwrap();
+        let expected = receipts_of_calls(&repaired);
+        assert!(if has_journal { expected.len() == 120 } else { expected.len() > 60 });
+        let mut steps = 0;
+        loop {
+            steps += 1;
+            let home = original.copy();
+            let child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "store::losses::child_that_repairs", "--test-threads=1"])
+                .env(REPAIRED_HOME, home.path())
+                .env(KILLED_AT, steps.to_string())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            if child.unwrap().success() {
+                break;
+            }
+            if home.path().join("ledger.db.new").exists() {
+                let words = refusal(home.path());
+                assert!(words.contains("a repair of the ledger did not finish"), "{words}");
+            }
+            let done = store::repair::repair(home.path(), None).unwrap();
+            let case = format!("journal {has_journal}, killed after step {steps}: {done:#?}");
+            assert!(receipts_of_calls(&home) == expected, "{case}");
+            let names = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name());
+            let names = names.map(|name| name.into_string().unwrap());
+            for name in names.filter(|name| name.starts_with("ledger.db.damaged-")) {
+                let bytes = fs::read(home.path().join(&name)).unwrap();
+                let hash = receipt::Hash::of(&bytes).to_string();
+                let is_named = |words: &&String| words.contains(&*name) && words.contains(&hash);
+                assert!(done.iter().any(|words| is_named(&words)), "{name}: {case}");
+            }
+            home.open().close().await.unwrap();
+            assert!(receipts_of_calls(&home) == expected, "{case}");
+        }
+        assert!(steps > 8, "only {steps} steps");
+    }
 }

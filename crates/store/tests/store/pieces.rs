@@ -284,3 +284,71 @@ async fn a_page_of_noise_is_told_wherever_it_is() {
         assert_eq!(store::survey::integrity(home.path()).unwrap(), Vec::<String>::new());
     }
 }
+
+#[tokio::test]
+async fn a_last_line_that_was_written_anew_is_told_and_signed_for() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let holder = foreign(&home);
+    call(&store, Class::Read).await.unwrap();
+    let copy = home.copy();
+    holder.execute_batch("COMMIT").unwrap();
+    let chain = copy.look().chains[0].id.clone();
+    let lock = copy.path().join(format!("writers/{chain}.lock"));
+    let words = "the last line of its journal is not the one that was committed";
+    let is_told = |found: &[String]| found.iter().any(|found| found.contains(words));
+    assert!(!is_told(&Survey::of(copy.path(), None).faults) && !is_told(&faults(&copy)));
+    // As if the line had been replaced by another one with a right checksum.
+    let text = fs::read_to_string(&lock).unwrap();
+    let committed = receipt::Hash::of(b"another").to_string();
+    let known = text.split_whitespace().last().unwrap();
+    fs::write(&lock, text.replace(known, &committed)).unwrap();
+    assert!(is_told(&Survey::of(copy.path(), None).faults) && is_told(&faults(&copy)));
+    assert!(is_told(&told(&copy).await));
+    let receipts = copy.look().chains.remove(0).receipts;
+    let promised: Vec<&serde_json::Value> =
+        receipts.iter().map(|it| &it["issuer"]["runtime"]["promised_hash"]).collect();
+    assert!(promised.contains(&&committed.into()), "{promised:?}");
+    assert_eq!(faults(&copy), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn every_start_tells_of_a_chain_without_its_end() {
+    let home = Home::new();
+    let store = home.open();
+    for _ in 0..3 {
+        call(&store, Class::Write).await.unwrap();
+    }
+    store.checkpoint().await.unwrap();
+    store.settled().await;
+    let home = home.copy();
+    fs::remove_file(home.path().join("checkpoint.json")).unwrap();
+    fs::remove_dir_all(home.path().join("writers")).unwrap();
+    change(&home, "DELETE FROM receipts WHERE sequence > 2; DELETE FROM checkpoints;");
+    for start in 0..3 {
+        let told = told(&home).await;
+        let is_told = told.iter().any(|words| words.contains("is missing, and nothing is signed"));
+        assert!(is_told, "start {start}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_start_tells_of_a_deleted_public_key() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    let first = store.key().public().fingerprint().to_string();
+    store.close().await.unwrap();
+    let store = home.open();
+    store.rotate_key().await.unwrap();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    assert_eq!(told(&home).await, Vec::<String>::new());
+    let file = secret(&home, &first).to_string_lossy().replace(".secret.", ".public.");
+    fs::remove_file(file).unwrap();
+    let words = format!("the public key {first}, which signed chains, is missing");
+    assert_eq!(told(&home).await, [&*words]);
+    assert!(Survey::of(home.path(), None).faults.contains(&words));
+}

@@ -1,5 +1,6 @@
 //! Data that retention deletes, and data that stays.
 
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -52,10 +53,20 @@ async fn open_for_a_round(home: &Home, rules: &Ledger) -> Store {
 /// Counts deletions as a process does that is killed before it signs them.
 fn leave_unstated(home: &Home) {
     let left = r#"[{"kind":"records","reason":"size","holder":null,"count":7,"bytes":0,"span_us":[1000000,2000000]}]"#;
+    let left = signed_count(home.path(), left);
     let sql = "INSERT OR IGNORE INTO settings (name, value) VALUES ('expired_records', ?1)";
     let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
     db.busy_timeout(Duration::from_secs(5)).unwrap();
     db.execute(sql, [left]).unwrap();
+}
+
+/// Returns a count of deletions as a process signs it.
+fn signed_count(home: &Path, deleted: &str) -> String {
+    let mut keys = fs::read_dir(home.join("keys")).unwrap().map(|file| file.unwrap().path());
+    let secret = keys.find(|path| path.to_string_lossy().ends_with(".secret.pem")).unwrap();
+    let key = receipt::SigningKey::from_pem(&fs::read_to_string(secret).unwrap()).unwrap();
+    let signature = receipt::statement::sign(&key, "deletions", deleted);
+    format!(r#"{{"signature":"{signature}","deleted":{deleted}}}"#)
 }
 
 #[tokio::test]

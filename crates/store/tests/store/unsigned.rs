@@ -234,3 +234,128 @@ async fn a_meeting_follows_from_its_records() {
         assert_eq!(faults(&home), ["1 meetings do not follow from their records"], "{sql}");
     }
 }
+
+#[tokio::test]
+async fn a_count_of_deletions_that_nobody_signed_excuses_none() {
+    let home = ended_chains(2).await;
+    change(
+        &home,
+        r#"DELETE FROM activity WHERE number = 1; DELETE FROM payloads WHERE number = 1;
+           DELETE FROM touches WHERE number = 1;
+           INSERT INTO settings (name, value) VALUES ('expired_records', '[{"kind":"records",
+             "reason":"size","holder":null,"count":1,"bytes":0,"span_us":[0,9000000000000000]}]')"#,
+    );
+    let words = "the count of deletions that no receipt states yet is not signed by this home";
+    let is_found = |faults: Vec<String>| {
+        faults.iter().any(|fault| fault.starts_with(words))
+            && faults.iter().any(|fault| fault.contains("its record is missing"))
+    };
+    assert!(is_found(faults(&home)), "{:?}", faults(&home));
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.checkpoint().await.unwrap();
+    store.close().await.unwrap();
+    assert!(is_found(faults(&home)), "nothing was signed: {:?}", faults(&home));
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done.iter().any(|done| done.starts_with("moved 1 rows")), "{done:?}");
+    assert!(!faults(&home).iter().any(|fault| fault.starts_with(words)), "{:?}", faults(&home));
+}
+
+#[tokio::test]
+async fn no_chain_names_an_edited_hash_as_the_end_of_the_one_before() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let original = home.copy();
+    fs::remove_dir_all(original.path().join("writers")).unwrap();
+    fs::create_dir(original.path().join("writers")).unwrap();
+    let other = receipt::Hash::of(b"another").to_string();
+    for is_edited in [false, true] {
+        let home = original.copy();
+        if is_edited {
+            change(&home, &format!("UPDATE receipts SET receipt_hash = '{other}'"));
+        }
+        let store = home.open();
+        call(&store, Class::Write).await.unwrap();
+        store.close().await.unwrap();
+        let db = super::support::db(home.path());
+        let sql = "SELECT receipt_json FROM receipts WHERE sequence = 1
+                   AND chain_id = (SELECT chain_id FROM chains WHERE chain = 2)";
+        let first: String = db.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert!(!first.contains(&other), "{first}");
+        assert_eq!(first.contains("preceding_chain"), !is_edited, "{first}");
+    }
+}
+
+#[tokio::test]
+async fn no_checkpoint_covers_a_row_that_says_that_it_was_named() {
+    let home = ended_chains(3).await;
+    change(&home, "UPDATE chains SET length = 99, named = 99 WHERE chain = 1");
+    let words = "the chain has 2 receipts, but had 99 according to the table of chains";
+    assert!(faults(&home)[0].starts_with(words), "{:?}", faults(&home));
+    let store = home.open();
+    let told = "has 99 receipts, and its last one is receipt 2";
+    assert!(store.ledger().notices[0].ends_with(told), "{:?}", store.ledger().notices);
+    call(&store, Class::Write).await.unwrap();
+    let text = store.checkpoint().await.unwrap();
+    let receipt: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(receipt::checkpoint::Checkpoint::of(&receipt).unwrap().count, 3, "{text}");
+    store.close().await.unwrap();
+    assert_eq!(faults(&home).len(), 1, "{:?}", faults(&home));
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done[0].contains("it said that the chain has 99 receipts"), "{done:?}");
+    assert_eq!(faults(&home), Vec::<String>::new());
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.close().await.unwrap();
+    assert_eq!(faults(&home), Vec::<String>::new(), "the next checkpoint names it");
+}
+
+#[tokio::test]
+async fn no_loss_is_accepted_that_only_the_table_of_chains_names() {
+    let original = ended_chains(2).await;
+    for sql in [
+        "UPDATE chains SET length = 99 WHERE chain = 1",
+        "UPDATE chains SET length = 3, named = 0 WHERE chain = 2",
+        "UPDATE chains SET length = 1 WHERE chain = 2",
+        "UPDATE chains SET last_hash = 'sha256:00' WHERE chain = 2",
+    ] {
+        let home = original.copy();
+        change(&home, sql);
+        assert_eq!(store::acceptance::losses(home.path()).unwrap(), [], "{sql}");
+        let done = store::repair::repair(home.path(), None).unwrap();
+        assert!(done[0].contains("corrected the row of chain"), "{sql}: {done:?}");
+        assert_eq!(faults(&home), Vec::<String>::new(), "{sql}");
+        assert_eq!(store::repair::repair(home.path(), None).unwrap(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_only_a_row_knows_gets_no_receipt() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    let begun = started(Class::Write);
+    let begun_id = begun.id.clone();
+    store.append(Entry::Started(Box::new(begun))).await.unwrap();
+    store.settled().await;
+    let home = home.copy();
+    change(
+        &home,
+        "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
+           started_us, status)
+         SELECT 'forged', changed + 100, chain, type, source, surface, server, 'delete_all', agent,
+           started_us, 'pending' FROM activity WHERE number = 1",
+    );
+    let told = notices(&home).await;
+    assert!(told[0].starts_with("record forged says that a call of chain"), "{told:?}");
+    let look = home.look();
+    assert!(look.receipt("forged").is_none(), "it was signed");
+    assert!(look.receipt(&begun_id).is_some(), "the one that the journal knows");
+    assert_eq!(faults(&home), ["record forged names no receipt"]);
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done.iter().any(|done| done.starts_with("moved 1 rows")), "{done:?}");
+    assert_eq!(faults(&home), Vec::<String>::new());
+    assert_eq!(home.look().status("forged"), "absent");
+}

@@ -7,7 +7,7 @@ use receipt::{Hash, SigningKey};
 
 use super::super::UntrustedCheckpoint;
 use super::super::finding::refuse;
-use super::FindingKind::{DatabaseLost, DatabaseOlder, Fault, HomeOlder, Note, Notice};
+use super::FindingKind::{Alarm, DatabaseLost, DatabaseOlder, Fault, HomeOlder, Note, Notice};
 use super::*;
 use crate::error::StoreError;
 use crate::state::signed_log::DecisionLog;
@@ -221,7 +221,18 @@ fn keys_and_decisions_that_are_missing_are_no_reason_not_to_start() {
         (Evidence { keys: vec![public], signers: vec![name], ..sound() }, vec![]),
         (
             Evidence { signers: words(&["k9"]), ..sound() },
-            vec![(Fault, "the public key k9, which signed chains, is missing")],
+            vec![(Alarm, "the public key k9, which signed chains, is missing")],
+        ),
+        (
+            Evidence { damaged: words(&["c"]), other_ends: words(&["chain d"]), ..sound() },
+            vec![
+                (Alarm, "the end of chain c is missing, and nothing is signed"),
+                (Alarm, "chain d"),
+            ],
+        ),
+        (
+            Evidence { is_unfinished: true, ..sound() },
+            vec![(DatabaseLost, "a repair of the ledger did not finish, and left 'ledger.db.new'")],
         ),
         (secretless, vec![(Fault, "the secret half of the signing key k1 is missing")]),
         (

@@ -14,7 +14,6 @@ use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
 use crate::record::RecordKind;
-use crate::upkeep::tally::{ExpiredData, ExpiredKind};
 use crate::write::compose::{OUTCOME, RECORD_TYPE};
 
 /// The columns of a record, in the order of the query, after those of its receipt.
@@ -35,9 +34,6 @@ const TYPE: usize = FIRST + 34;
 
 /// The words of a receipt whose record is gone.
 const MISSING: &str = "its record is missing from activity";
-
-/// The type of the action that deletes records.
-pub(super) const RECORDS_EXPIRED: &str = "agent_receipts.records_expired";
 
 /// The token of events from outside, whose receipts name the agent as the sender does.
 pub(super) const EVENTS: &str = "events";
@@ -74,51 +70,6 @@ pub(super) enum RecordCheck {
     /// The record of a call of this token that began at this time is gone.
     Missing(String, Timestamp),
     Fault(String),
-}
-
-/// The records that were deleted, according to signed receipts.
-#[derive(Default)]
-pub(super) struct StatedDeletions(Vec<StatedDeletion>);
-
-/// The times of deleted records, and the token whose they were, if only one's were deleted.
-struct StatedDeletion {
-    token: Option<String>,
-    from: Timestamp,
-    to: Timestamp,
-}
-
-impl StatedDeletions {
-    /// Adds the deletions that a receipt states.
-    pub(super) fn add(&mut self, receipt: &Value) {
-        if receipt["credentialSubject"]["action"]["type"] != RECORDS_EXPIRED {
-            return;
-        }
-        let stated = receipt["issuer"]["runtime"]["expired_records"].as_array();
-        for deletion in stated.into_iter().flatten().filter(|it| it["kind"] == "records") {
-            let time = |name| member(deletion, name).parse().ok();
-            let token = deletion["holder"].as_str().map(str::to_owned);
-            let span = time("from").zip(time("to"));
-            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to }));
-        }
-    }
-
-    /// Adds deletions that the next receipt will state.
-    pub(super) fn add_unstated(&mut self, deleted: &[ExpiredData]) {
-        for data in deleted.iter().filter(|data| data.kind == ExpiredKind::Records) {
-            let time = |us| Timestamp::from_microsecond(us).ok();
-            let span = data.span_us.and_then(|(from, to)| time(from - 1_000).zip(time(to)));
-            let token = data.holder.clone();
-            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to }));
-        }
-    }
-
-    /// Reports whether a record of this token that began at this time is among them.
-    pub(super) fn cover(&self, token: &str, started: Timestamp) -> bool {
-        self.0.iter().any(|deletion| {
-            deletion.token.as_deref().is_none_or(|of| of == token)
-                && (deletion.from..=deletion.to).contains(&started)
-        })
-    }
 }
 
 impl RecordSpan {
@@ -335,7 +286,8 @@ fn lone_records(db: &Connection, from: i64, upto: i64) -> Result<Vec<LoneRecord>
         "SELECT activity.id, chains.chain_id, activity.receipt_id IS NOT NULL
          FROM activity LEFT JOIN chains USING (chain)
          WHERE activity.number >= ?1 AND activity.number < ?2
-           AND (activity.receipt_id IS NOT NULL OR activity.status <> 'pending')
+           AND (activity.receipt_id IS NOT NULL OR activity.status <> 'pending'
+             OR chains.status IN ('complete', 'interrupted'))
            AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.id = activity.receipt_id)",
     )?;
     let rows = statement.query_map((from, upto), |row| {
@@ -347,6 +299,7 @@ fn lone_records(db: &Connection, from: i64, upto: i64) -> Result<Vec<LoneRecord>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upkeep::stated::{RECORDS_EXPIRED, StatedDeletions};
 
     #[test]
     fn a_record_may_be_missing_only_if_retention_can_have_deleted_it() {

@@ -3,6 +3,7 @@
 use super::super::tally::{self, ExpiredKind};
 use super::*;
 use crate::database::{connection, schema};
+use crate::keys::{self, Keys};
 
 const DAY: i64 = 24 * 3_600_000_000;
 
@@ -11,7 +12,7 @@ struct Ledger {
     db: Connection,
     retention: Retention,
     now: Timestamp,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Ledger {
@@ -26,8 +27,9 @@ impl Ledger {
         if let Some(rules) = rules {
             rules.keep(&db).unwrap();
         }
+        Keys::open(&folder.path().join(keys::FOLDER), &db).unwrap();
         let retention = Retention::new(&file, Arc::default());
-        Ledger { db, retention, now: Timestamp::now(), _folder: folder }
+        Ledger { db, retention, now: Timestamp::now(), folder }
     }
 
     fn token(&self, agent: i64, token: &str) {
@@ -101,14 +103,19 @@ impl Ledger {
         ))
     }
 
+    fn unstated(&self) -> Vec<tally::ExpiredData> {
+        let keys = keys::all_public(&self.folder.path().join(keys::FOLDER));
+        tally::unstated(&self.db, &keys).unwrap()
+    }
+
     /// Returns what was deleted of each holder.
     fn losses(&self) -> Vec<(ExpiredKind, Option<String>, u64)> {
-        let all = tally::unstated(&self.db).unwrap().into_iter();
+        let all = self.unstated().into_iter();
         all.map(|one| (one.kind, one.holder, one.count)).collect()
     }
 
     fn stated(&self) -> Vec<(ExpiredKind, ExpiryReason, u64)> {
-        let all = tally::unstated(&self.db).unwrap();
+        let all = self.unstated();
         all.iter().map(|one| (one.kind, one.reason, one.count)).collect()
     }
 }
@@ -138,7 +145,7 @@ fn old_records_leave_and_are_counted() {
             (ExpiredKind::Records, ExpiryReason::Age, 700)
         ]
     );
-    let span = tally::unstated(&ledger.db).unwrap()[1].span_us.unwrap();
+    let span = ledger.unstated()[1].span_us.unwrap();
     let at = ledger.now.as_microsecond() - 91 * DAY;
     assert_eq!(span, (at, at));
 }
@@ -191,7 +198,7 @@ fn a_flood_costs_nobody_else_a_payload() {
     assert_eq!((last, last - first + 1), (2_200, loud), "its newest");
     let lost = u64::try_from(2_000 - loud).unwrap();
     assert_eq!(ledger.losses(), [(ExpiredKind::Payloads, Some("loud".to_owned()), lost)]);
-    let stated = &tally::unstated(&ledger.db).unwrap()[0];
+    let stated = &ledger.unstated()[0];
     assert_eq!(stated.bytes, lost * 3_000);
     // What the other adds then takes from the one that holds most.
     ledger.add(100, DAY / 3, 3_000);

@@ -143,6 +143,13 @@ impl Journal {
         tail::entry(self.path.parent()?, chain_id)
     }
 
+    /// Makes the last promise that of the lock file; returns whether the journal had another one.
+    pub(crate) fn restore_promise(&self, rows: &mut [JournalRow]) -> bool {
+        let chain_id = self.path.file_stem().and_then(|name| name.to_str());
+        let place = self.path.parent().zip(chain_id);
+        place.is_some_and(|(writers, chain_id)| tail::restore_promise(writers, chain_id, rows))
+    }
+
     /// Returns the length of the committed content.
     pub(crate) fn length(&self) -> u64 {
         self.length

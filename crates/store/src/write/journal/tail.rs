@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::database::files_ending;
 use crate::write::link::ChainEnd;
+use crate::write::row::JournalRow;
 
 /// Writes the end of a journal into the lock file of its chain. It is as long as the one before it.
 pub(crate) fn write(lock: &File, entry: i64, end: ChainEnd) -> io::Result<()> {
@@ -20,6 +21,25 @@ pub(crate) fn write(lock: &File, entry: i64, end: ChainEnd) -> io::Result<()> {
 pub(crate) fn entry(writers: &Path, chain_id: &str) -> Option<i64> {
     let text = fs::read_to_string(writers.join(format!("{chain_id}.lock"))).ok()?;
     text.split(' ').next()?.parse().ok()
+}
+
+/// Returns the last receipt that the journal of a chain promised: its number, and its hash.
+pub(crate) fn promised(writers: &Path, chain_id: &str) -> Option<(u64, String)> {
+    let text = fs::read_to_string(writers.join(format!("{chain_id}.lock"))).ok()?;
+    let mut fields = text.split_ascii_whitespace().skip(1);
+    let (sequence, hash) = (fields.next()?.parse().ok()?, fields.next()?);
+    Some((sequence, hash.to_owned()))
+}
+
+/// Makes the promise of the last receipt that which the lock file of the chain has. Returns whether
+/// the journal had another one: somebody wrote its last line anew, with a right checksum.
+pub(crate) fn restore_promise(writers: &Path, chain_id: &str, rows: &mut [JournalRow]) -> bool {
+    let Some((sequence, hash)) = promised(writers, chain_id) else { return false };
+    let promises = rows.iter_mut().filter_map(|row| row.promise.as_mut());
+    let mut others = promises.filter(|it| it.sequence == sequence && it.hash != hash);
+    let Some(other) = others.next() else { return false };
+    other.hash = hash;
+    true
 }
 
 /// Returns the chains of whose journals the last entry is known.
@@ -44,6 +64,8 @@ mod tests {
         for (number, end) in [(1, ChainEnd::default()), (12, end), (13, end)] {
             write(&file, number, end).unwrap();
             assert_eq!(entry(folder.path(), "c"), Some(number));
+            let promised = end.hash.map(|hash| (end.sequence, hash.to_string()));
+            assert_eq!(super::promised(folder.path(), "c"), promised);
         }
         assert_eq!(file.metadata().unwrap().len(), 20 + 1 + 20 + 1 + 71 + 1);
         assert_eq!(chains(folder.path()), ["c"]);

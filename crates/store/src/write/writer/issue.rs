@@ -57,13 +57,16 @@ impl Writer {
         compose: impl FnOnce(Issuance<'_>, &Checkpoint) -> Link,
     ) -> Result<String, StoreError> {
         let known = self.keys.known();
+        let mut heads = std::mem::take(&mut self.work.signed_heads);
         let row = self.issue_row(consequence, |db, issuance| {
             let chain_id = issuance.chain_id.to_owned();
-            let checkpoint = heads::checkpoint(db, &known)?;
+            let checkpoint = heads::checkpoint(db, &known, &mut heads)?;
             let link = compose(issuance, &checkpoint);
             heads::remember(db, &checkpoint, &chain_id, &link)?;
             Ok(link)
-        })?;
+        });
+        self.work.signed_heads = heads;
+        let row = row?;
         self.work.uncovered_since = None;
         let text = row.link.and_then(|link| link.signed).unwrap_or_default();
         checkpoint_file::replace(&self.home, &text, self.durability);

@@ -100,7 +100,11 @@ impl Writer {
 
     /// Signs what retention has deleted since the last statement, by this process or another.
     fn state_deletions(&mut self) -> Result<(), StoreError> {
-        let deleted = tally::unstated(&self.db)?;
+        let known = self.keys.known();
+        if tally::unsigned(&self.db, &known)?.is_some() {
+            tracing::error!("{}", tally::UNSIGNED);
+        }
+        let deleted = tally::unstated(&self.db, &known)?;
         if deleted.is_empty() {
             return Ok(());
         }
