@@ -65,6 +65,7 @@ pub mod did;
 pub mod disclosure;
 pub mod hash;
 pub mod key;
+pub mod packed;
 mod proof;
 mod risk;
 pub mod rotation;
