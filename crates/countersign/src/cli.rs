@@ -28,7 +28,7 @@ pub(crate) use connect::{ClientProgram, Connect, Reference, SettingsScope};
 pub(crate) use contention::{Contention, ContentionSearch, ContentionVerb};
 pub(crate) use ledger::Ledger;
 pub(crate) use plugin::Plugin;
-pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
+pub(crate) use receipt::{ExportFormat, Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
 pub(crate) use runs::{LinesFormat, Runs};
 pub(crate) use secret::Secret;

@@ -85,7 +85,7 @@ fn sign(db: &Connection, home: &Path, keys: &Keys, losses: &[Loss]) -> Result<()
             "DELETE FROM touches WHERE NOT EXISTS
                (SELECT 1 FROM activity WHERE activity.number = touches.number)",
         )?;
-        let id = row.link.as_ref().map_or("", |link| &*link.columns.id);
+        let id = row.link.as_ref().map_or("", |link| &*link.id);
         accepted::list(db, id)?;
         Ok(row)
     })?;

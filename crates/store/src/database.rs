@@ -5,6 +5,7 @@ pub(crate) mod aside;
 pub(crate) mod change;
 pub(crate) mod connection;
 pub(crate) mod lock;
+pub(crate) mod receipts;
 pub(crate) mod schema;
 pub(crate) mod settings;
 pub(crate) mod timestamp;

@@ -16,6 +16,7 @@ mod meetings;
 mod near;
 mod page;
 mod pool;
+mod published;
 mod reader;
 pub mod receipts;
 mod record;

@@ -8,7 +8,6 @@ mod backlog;
 pub(crate) mod chain;
 pub(crate) mod chain_row;
 pub(crate) mod checkpoint_file;
-mod columns;
 mod commit;
 pub(crate) mod compose;
 mod draft;

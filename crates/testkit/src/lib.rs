@@ -10,6 +10,7 @@ pub mod client;
 pub mod figures;
 pub mod foreign;
 pub mod gate;
+pub mod ledger;
 mod listing;
 pub mod lossy;
 pub mod model;

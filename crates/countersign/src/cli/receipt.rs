@@ -48,10 +48,11 @@ pub(crate) enum Receipt {
         countersign receipt verify --head \"$(cat head)\"  since 'ledger head > head'\n\n\
         Exit codes: 0 intact, 1 broken, 2 could not be verified")]
     Verify(Verify),
-    /// Export receipts as JSON lines, for others to verify
+    /// Export receipts as JSON lines or a table of SQLite, for others to verify
     #[command(after_help = "Examples:\n  \
         countersign receipt export --output receipts.jsonl   also writes receipts.jsonl.pub.pem\n  \
-        countersign receipt verify receipts.jsonl            works on any machine\n\n\
+        countersign receipt verify receipts.jsonl            works on any machine\n  \
+        countersign receipt export --format sqlite --output receipts.db\n\n\
         Without --output, only the receipts are printed; 'keys show --pem' prints the key.")]
     Export {
         /// Only this chain [default: all]
@@ -60,9 +61,19 @@ pub(crate) enum Receipt {
         /// File or folder to write to; the public keys go to FILE.pub.pem [default: stdout]
         #[arg(long, value_name = "FILE|DIR")]
         output: Option<PathBuf>,
+        /// JSON lines, or a file of SQLite with the published table
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
         #[command(flatten)]
         ledger: LedgerFile,
     },
+}
+
+/// The forms of exported receipts.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Sqlite,
 }
 
 #[derive(Args, Default)]

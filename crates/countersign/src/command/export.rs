@@ -66,6 +66,11 @@ impl Output {
         Ok(Output { file, place: place.to_owned(), beside })
     }
 
+    /// Returns the file that is written, for a library that opens it itself.
+    pub(super) fn path(&self) -> &Path {
+        self.beside.as_deref().unwrap_or(&self.place)
+    }
+
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<Audience, Failure> {
         self.file.write_all(bytes).map_err(|error| unwritten(&self.place, &error))?;
         Ok(Audience::There)

@@ -1,26 +1,22 @@
 //! `countersign receipt list|show|verify|export`.
 
+mod export;
 mod overview;
 mod proof;
 mod verify;
 
-use std::path::{Path, PathBuf};
-
-use admin::view::{KeyList, ReceiptEntry, ReceiptPage};
+use admin::view::{ReceiptEntry, ReceiptPage};
 use jiff::Zoned;
 use serde_json::Value;
 use text::json;
 
 use crate::cli::{Format, Receipt, ReceiptFilters};
-use crate::command::export::{self, Output, with_ending};
+use crate::command::receipt::export::Export;
 use crate::control::{Control, encode, read, with_query};
 use crate::exit::Failure;
 use crate::output::status::spoken;
 use crate::output::{self, Rest, local_times, or_dash, short_id, table};
 use crate::site::Site;
-
-/// The suffix of the file next to an export that holds its public keys.
-const KEYS_ENDING: &str = ".pub.pem";
 
 pub(crate) async fn run(site: &Site, verb: Receipt) -> Result<(), Failure> {
     match verb {
@@ -50,18 +46,8 @@ pub(crate) async fn run(site: &Site, verb: Receipt) -> Result<(), Failure> {
             show(&text, output.into())
         }
         Receipt::Verify(args) => verify::run(site, args).await,
-        Receipt::Export { chain, output, ledger } => {
-            let path = with_query("/api/v1/receipts/export", &[("chain", chain.clone())]);
-            let file = output.map(|output| file_of(&output, chain.as_deref()));
-            let keys = file.as_ref().map(|file| with_ending(file, KEYS_ENDING));
-            keys.as_deref().map_or(Ok(()), export::refuse_existing)?;
-            let control = Control::to_read(site, ledger.db.as_deref()).await?;
-            export::to(&control, &path, file.as_deref()).await?;
-            // Written last, so that a key created meanwhile is included.
-            match file.as_deref().filter(|file| !export::is_special(file)) {
-                Some(file) => write_keys(&control, file).await,
-                None => Ok(()),
-            }
+        Receipt::Export { chain, output, format, ledger } => {
+            Export { chain, output, format, ledger: ledger.db }.run(site).await
         }
     }
 }
@@ -108,31 +94,6 @@ fn show(receipt: &str, format: Format) -> Result<(), Failure> {
     output::print(format, &value, crate::json::pretty)
 }
 
-/// Returns the file to write; in a folder, it is named after its content.
-fn file_of(output: &Path, chain: Option<&str>) -> PathBuf {
-    match chain {
-        _ if !output.is_dir() => output.to_owned(),
-        Some(chain) => output.join(format!("{chain}.jsonl")),
-        None => output.join("receipts.jsonl"),
-    }
-}
-
-/// Writes every key that ever signed here: an old receipt needs an old key.
-async fn write_keys(control: &Control, file: &Path) -> Result<(), Failure> {
-    let answer: KeyList = output::read(&control.get("/api/v1/keys").await?)?;
-    let pems: String = answer.keys.into_iter().map(|key| key.pem).collect();
-    if pems.is_empty() {
-        output::note(
-            "note: no public key of this ledger is known here, so none was written: \
-             'countersign keys show --pem' prints it in the home of the ledger",
-        );
-        return Ok(());
-    }
-    let mut output = Output::create(&with_ending(file, KEYS_ENDING))?;
-    output.write(pems.as_bytes())?;
-    output.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -151,13 +112,5 @@ mod tests {
             "TIME      ACTION         TOOL  RISK  STATUS   CHAIN  NUMBER  ID\n\
              09:08:07  data.api.read  -     low   success  c      4       5814b426"
         );
-    }
-
-    #[test]
-    fn a_folder_gets_a_file_of_the_chains_name() {
-        let dir = tempfile::tempdir().unwrap();
-        assert_eq!(file_of(dir.path(), None), dir.path().join("receipts.jsonl"));
-        assert_eq!(file_of(dir.path(), Some("c")), dir.path().join("c.jsonl"));
-        assert_eq!(file_of(Path::new("a.jsonl"), Some("c")), Path::new("a.jsonl"));
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
-use rusqlite::Connection;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -202,7 +201,7 @@ async fn receipts_are_found_by_agent_server_target_and_time() {
         assert_eq!(list["receipts"].as_array().unwrap().len(), count, "{args:?}: {list}");
     }
     // Records expire, and receipts are found nevertheless.
-    let db = Connection::open(gate.home().join("ledger.db")).unwrap();
+    let db = testkit::ledger::edit(gate.home());
     db.execute_batch("DELETE FROM payloads; DELETE FROM activity").unwrap();
     drop(db);
     let list = json_of(dir, &["receipt", "list", "--agent", name]).await;
@@ -230,10 +229,11 @@ async fn many_chains_are_summed_up_in_one_line() {
     let exported = good(dir, &["receipt", "verify", "r.jsonl"]).await;
     assert_eq!(exported, line);
 
-    let db = Connection::open(gate.home().join("ledger.db")).unwrap();
+    let db = testkit::ledger::edit(gate.home());
     let sql = "UPDATE receipts SET receipt_json = CAST(x'7b22ff227d' AS TEXT)
-               WHERE rowid = (SELECT MIN(rowid) FROM receipts)";
-    assert_eq!(db.execute(sql, []).unwrap(), 1);
+               WHERE receipt_number = (SELECT MIN(receipt_number) FROM receipts)";
+    db.execute(sql, []).unwrap();
+    assert_eq!(db.total_changes(), 1);
     drop(db);
     let output = run(dir, ["receipt", "verify"]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

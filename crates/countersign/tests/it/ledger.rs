@@ -2,12 +2,11 @@
 //! verified with the keys next to it.
 
 use std::path::Path;
-use std::time::Duration;
 
 use receipt::PublicKey;
 use receipt::chain::{ChainCheck, ChainExpectation, verify};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use serde_json::{Map, Value};
 use testkit::wait::eventually;
 
@@ -21,10 +20,7 @@ FROM activity JOIN agents USING (agent) JOIN chains USING (chain) LEFT JOIN targ
 ORDER BY number";
 
 fn open(home: &Path) -> Connection {
-    let db = Connection::open_with_flags(home.join("ledger.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
-    let db = db.expect("the ledger is there");
-    db.busy_timeout(Duration::from_secs(5)).unwrap();
-    db
+    testkit::ledger::read(home)
 }
 
 pub(crate) fn rows(home: &Path, sql: &str) -> Vec<Value> {

@@ -121,11 +121,12 @@ async fn cancelled_call(gate: &Gate) {
     assert_eq!(record(&gate.home(), "slow").await["status"], "unknown");
 }
 
-/// Returns the ledger in one file, as a person would copy it.
-fn copy(gate: &Gate) -> PathBuf {
+/// Returns the receipts in one file with the published table, as a person would export them.
+async fn copy(gate: &Gate) -> PathBuf {
     let copy = gate.dir.path().join("copy.db");
-    let db = Connection::open(gate.home().join("ledger.db")).unwrap();
-    db.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+    let args = ["receipt", "export", "--format", "sqlite", "--output", copy.to_str().unwrap()];
+    let output = gate.cli(&args).await;
+    assert_eq!(output.status.code(), Some(0), "{}", testkit::program::stderr(&output));
     copy
 }
 
@@ -153,7 +154,13 @@ async fn receipts_and_chains_verify_elsewhere_and_match_the_schema() {
             schema.iter_errors(&receipt).map(|fault| fault.to_string()).collect();
         assert_eq!(faults, [] as [&str; 0], "{text}");
     }
-    let copy = copy(&gate);
+    let copy = copy(&gate).await;
+    let exported = Connection::open(&copy).unwrap();
+    let sql = "SELECT receipt_json FROM receipts ORDER BY chain_id, sequence";
+    let mut statement = exported.prepare(sql).unwrap();
+    let read = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(read.map(Result::unwrap).collect::<Vec<_>>(), texts, "byte for byte");
+    drop(statement);
     let whole = ledger::whole_chains(&gate.home());
     assert_eq!(whole.len(), 2);
     for (chain, check) in &whole {

@@ -224,7 +224,7 @@ async fn unverifiable_input_is_not_reported_as_broken() {
 }
 
 fn in_ledger(home: &Path, sql: &str) {
-    let db = rusqlite::Connection::open(home.join("home/ledger.db")).unwrap();
+    let db = testkit::ledger::edit(home.join("home"));
     db.execute_batch(sql).unwrap();
 }
 
@@ -254,7 +254,7 @@ async fn receipts_deleted_from_the_ledger_are_detected() {
     let home = three_chains().await;
     in_ledger(
         home.path(),
-        "UPDATE receipts SET receipt_json = replace(receipt_json, 'low', 'high') WHERE sequence = 1 AND rowid = (SELECT MAX(rowid) FROM receipts WHERE sequence = 1)",
+        "UPDATE receipts SET receipt_json = replace(receipt_json, 'low', 'high') WHERE sequence = 1 AND receipt_number = (SELECT MAX(receipt_number) FROM receipts WHERE sequence = 1)",
     );
     let words = refused(home.path(), &["receipt", "verify"], 1).await;
     assert!(words.contains("at receipt 1 (urn:receipt:"), "{words}");

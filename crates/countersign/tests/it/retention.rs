@@ -27,7 +27,7 @@ async fn gate(ledger: Value) -> Gate {
 }
 
 fn open(home: &Path) -> Connection {
-    let db = Connection::open(home.join("ledger.db")).unwrap();
+    let db = testkit::ledger::edit(home);
     db.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
     db
 }
@@ -158,7 +158,8 @@ async fn smoke_nothing_is_deleted_after_a_start_whose_clock_is_days_ahead() {
     call(&gate).await;
     gate.end().await;
     age(&gate.home(), 30);
-    let past = "UPDATE receipts SET created_at = '2020-01-01T00:00:00.000Z'";
+    let past = "UPDATE receipts SET receipt_json = json_set(receipt_json, '$.issuanceDate',
+                  '2020-01-01T00:00:00.000Z')";
     open(&gate.home()).execute(past, []).unwrap();
     gate.restart().await;
     gate.log_line("more than a day ahead of the newest record").await;

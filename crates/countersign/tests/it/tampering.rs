@@ -149,10 +149,11 @@ impl Stage {
         let chains: Vec<String> =
             chains.map(|chain| chain["id"].as_str().unwrap().to_owned()).collect();
         assert_eq!(chains.len(), 4, "{listed}");
-        let db = Connection::open(gate.home().join("ledger.db")).unwrap();
+        let db = testkit::ledger::edit(gate.home());
         db.busy_timeout(Duration::from_secs(10)).unwrap();
         db.execute_batch(
-            "CREATE TEMP TABLE kept_receipts AS SELECT rowid AS place, * FROM receipts;
+            "CREATE TEMP TABLE kept_signed_receipts AS SELECT number AS place, id, chain_id, sequence, own, hash,
+               packed FROM signed_receipts;
              CREATE TEMP TABLE kept_chains AS SELECT rowid AS place, * FROM chains;",
         )
         .unwrap();
@@ -166,8 +167,9 @@ impl Stage {
 
     fn put(&self, (chain, sequence): At, text: &str) {
         let sql = "UPDATE receipts SET receipt_json=?3 WHERE chain_id=?1 AND sequence=?2";
-        let changed = self.db.execute(sql, (&self.chains[chain], sequence, text)).unwrap();
-        assert_eq!(changed, 1);
+        let before = self.db.total_changes();
+        self.db.execute(sql, (&self.chains[chain], sequence, text)).unwrap();
+        assert_eq!(self.db.total_changes() - before, 1);
     }
 
     fn tamper(&self, kind: &Tampering) {
@@ -193,8 +195,7 @@ impl Stage {
                 self.put(*other, &first);
             }
             Again((chain, sequence), onto) => {
-                let columns = "action_type, tool_name, risk_level, status, timestamp, issuer_id, \
-                    principal_id, receipt_json, receipt_hash, previous_receipt_hash, created_at";
+                let columns = "own, receipt_json, receipt_hash";
                 let sql = format!(
                     "INSERT INTO receipts (id, chain_id, sequence, {columns})
                      SELECT 'urn:again', ?3, (SELECT max(sequence) + 1 FROM receipts WHERE \
@@ -207,7 +208,7 @@ impl Stage {
     }
 
     fn mend(&self) {
-        for table in ["receipts", "chains"] {
+        for table in ["signed_receipts", "chains"] {
             let columns: Vec<String> = self
                 .db
                 .prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))

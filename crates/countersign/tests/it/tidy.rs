@@ -48,7 +48,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "store", "access", "gateway",
         ],
     ),
-    ("testkit", &["mcp"]),
+    ("testkit", &["mcp", "receipt"]),
     (
         "countersign",
         &[

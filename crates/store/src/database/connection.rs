@@ -10,6 +10,7 @@ use domain::config::Durability;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::database::receipts;
 use crate::error::StoreError;
 use crate::limits::{BUSY_TIMEOUT, LOG_PAGES_MAX, PAGE_BYTES, READ_IN_PLACE_BYTES};
 
@@ -45,6 +46,7 @@ pub(crate) fn writing(file: &Path, durability: Durability) -> Result<Connection,
         },
     )?;
     db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    receipts::view_ours(&db)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(db)
 }
@@ -85,6 +87,7 @@ impl ReadOnlyFile {
         // Otherwise SQLite plans each statement anew for each value that is bound to it.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         db.pragma_update(None, "mmap_size", READ_IN_PLACE_BYTES)?;
+        receipts::view(&db)?;
         db.set_prepared_statement_cache_capacity(64);
         Ok(db)
     }

@@ -1,7 +1,7 @@
 //! The tables, and the steps from the layout of one version to that of the next.
 //!
-//! `receipts` is a published format: other readers of receipts open a copy of the file. Other
-//! tables may change through a new step in `STEPS`; a step never changes once it is released.
+//! They may change through a new step in `STEPS`; a step never changes once it is released. The
+//! published table of receipts is that of an export (`read::export`).
 
 use rusqlite::Connection;
 
@@ -38,23 +38,20 @@ CREATE TABLE chains (
   named INTEGER NOT NULL DEFAULT 0
 );
 
-CREATE TABLE receipts (
-  id TEXT PRIMARY KEY,
+-- The signed receipts, with their texts packed. They are read through the view `receipts`, which each
+-- connection makes for itself: it needs a function that unpacks them.
+CREATE TABLE signed_receipts (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
   chain_id TEXT NOT NULL,
   sequence INTEGER NOT NULL,
-  action_type TEXT NOT NULL,
-  tool_name TEXT NOT NULL DEFAULT '',
-  risk_level TEXT NOT NULL,
-  status TEXT NOT NULL,
-  timestamp TEXT NOT NULL,
-  issuer_id TEXT NOT NULL,
-  principal_id TEXT,
-  receipt_json TEXT NOT NULL,
-  receipt_hash TEXT NOT NULL,
-  previous_receipt_hash TEXT,
-  created_at TEXT DEFAULT CURRENT_TIMESTAMP,
+  -- The type of an action of the ledger itself.
+  own TEXT,
+  hash BLOB NOT NULL,
+  packed BLOB NOT NULL,
   UNIQUE (chain_id, sequence)
 );
+CREATE INDEX signed_receipts_own ON signed_receipts (own) WHERE own IS NOT NULL;
 
 -- The receipts that name the heads of all chains.
 CREATE TABLE checkpoints (

@@ -410,8 +410,7 @@ impl Reader {
         stated: &mut StatedDeletions,
     ) -> Result<(), StoreError> {
         self.pool.ask_in_passing(|db| {
-            let mut statement =
-                db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+            let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE own = ?1")?;
             let mut rows = statement.query([RECORDS_EXPIRED])?;
             while let Some(row) = rows.next()? {
                 let text = row.get_ref(0)?.as_bytes().unwrap_or(b"");

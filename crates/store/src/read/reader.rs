@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::pool::Pool;
 use crate::database::connection::ReadOnlyFile;
-use crate::database::schema;
+use crate::database::{receipts, schema};
 use crate::error::StoreError;
 
 /// A ledger to read from; clones share the same one.
@@ -25,7 +25,7 @@ impl Reader {
     pub fn open(file: &Path) -> Result<Reader, StoreError> {
         let pool = Pool::new(ReadOnlyFile::at(file)?);
         pool.ask(schema::check_format).map_err(with_advice)?;
-        if !pool.ask(|db| schema::has_table(db, "receipts"))? {
+        if !pool.ask(receipts::has_any)? {
             return Err(StoreError::Read("the file contains no receipts".to_owned()));
         }
         Ok(Reader { pool: Arc::new(pool) })

@@ -7,11 +7,13 @@ use jiff::Timestamp;
 use receipt::PublicKey;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
 
 use super::cursor::{self, List};
 use super::page::Page;
 use super::reader::Reader;
 use super::search::{Bounds, Conditions, Effort, Pace, Search, Total};
+use crate::database::receipts::member;
 use crate::database::{schema, timestamp};
 use crate::error::StoreError;
 use crate::keys;
@@ -161,16 +163,20 @@ impl ReceiptFilter {
                 "sequence",
                 "SELECT MIN(sequence), MAX(sequence) FROM receipts WHERE chain_id = ?1",
             ),
-            None => ("rowid", "SELECT MIN(rowid), MAX(rowid) FROM receipts WHERE ?1 IS NULL"),
+            None => (
+                "receipt_number",
+                "SELECT MIN(receipt_number), MAX(receipt_number) FROM receipts WHERE ?1 IS NULL",
+            ),
         };
         let mut conditions = Conditions::default();
-        for (sql, value) in [
-            ("action_type = ?", self.action_type.clone()),
-            ("status = ?", self.status.clone()),
-            ("timestamp >= ?", self.start.map(timestamp::text)),
-            ("timestamp < ?", self.end.map(timestamp::text)),
+        for (path, comparison, value) in [
+            ("action.type", "=", self.action_type.clone()),
+            ("outcome.status", "=", self.status.clone()),
+            ("action.timestamp", ">=", self.start.map(timestamp::text)),
+            ("action.timestamp", "<", self.end.map(timestamp::text)),
         ] {
-            conditions.add_if(sql, value);
+            let member = member(&format!("$.credentialSubject.{path}"));
+            conditions.add_if(&format!("{member} {comparison} ?"), value);
         }
         self.add_signed(&mut conditions);
         let pace = if conditions.is_empty() {
@@ -189,12 +195,13 @@ impl ReceiptFilter {
     /// expire, and another program's file has none.
     fn add_signed(&self, conditions: &mut Conditions) {
         conditions
-            .add_if(&format!("{} = ?", signed("$.issuer.runtime.server")), self.server.clone());
+            .add_if(&format!("{} = ?", member("$.issuer.runtime.server")), self.server.clone());
         self.add_target(conditions);
         if let Some(agent) = &self.agent {
-            let name = signed("$.issuer.runtime.agent_id");
+            let name = member("$.issuer.runtime.agent_id");
             // Sessions are `name#session`, and `$` is the character after `#`.
-            let sql = format!("(principal_id = ? OR {name} = ? OR ({name} >= ? AND {name} < ?))");
+            let principal = member("$.credentialSubject.principal.id");
+            let sql = format!("({principal} = ? OR {name} = ? OR ({name} >= ? AND {name} < ?))");
             let values =
                 [format!("token:{agent}"), agent.clone(), format!("{agent}#"), format!("{agent}$")];
             conditions.add(&sql, values.map(rusqlite::types::Value::from));
@@ -232,17 +239,13 @@ impl ReceiptFilter {
                 .prepare_cached(&select("chain_id = ?1 AND sequence = ?2"))?
                 .query_row((chain_id, position), read)
                 .optional()?,
-            None => {
-                db.prepare_cached(&select("rowid = ?1"))?.query_row([position], read).optional()?
-            }
+            None => db
+                .prepare_cached(&select("receipt_number = ?1"))?
+                .query_row([position], read)
+                .optional()?,
         };
         Ok(found)
     }
-}
-
-/// Returns the SQL for a member of the signed text; a text that is not JSON has none.
-fn signed(path: &str) -> String {
-    format!("CASE WHEN json_valid(receipt_json) THEN json_extract(receipt_json, '{path}') END")
 }
 
 /// Returns the readable part of a text. What is not UTF-8 must not pass for a receipt that differs
@@ -284,26 +287,43 @@ pub(super) fn texts(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// Returns the receipts of a chain after a sequence.
+pub(super) fn stored_after(
+    db: &Connection,
+    (chain_id, after): (&str, i64),
+    limit: usize,
+) -> Result<Vec<StoredReceipt>, StoreError> {
+    let which = "chain_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3";
+    let mut statement = db.prepare_cached(&select(which))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(statement.query_map((chain_id, after, limit), read)?.collect::<Result<_, _>>()?)
+}
+
 fn select(which: &str) -> String {
     format!(
-        "SELECT id, chain_id, sequence, action_type, tool_name, risk_level, status, timestamp,
-           receipt_hash, previous_receipt_hash, receipt_json FROM receipts WHERE {which}"
+        "SELECT id, chain_id, sequence, tool_name, receipt_hash, receipt_json FROM receipts
+         WHERE {which}"
     )
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<StoredReceipt> {
+    let text = text_of(row.get_ref(5)?)?;
+    let members: Value = serde_json::from_str(&text).unwrap_or_default();
+    let word = |path: &str| members.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let of_subject = |path| word(&format!("/credentialSubject/{path}")).unwrap_or_default();
+    let tool: Option<String> = row.get(3)?;
     Ok(StoredReceipt {
         id: row.get(0)?,
         chain_id: row.get(1)?,
         sequence: row.get(2)?,
-        action_type: row.get(3)?,
-        tool_name: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-        risk_level: row.get(5)?,
-        status: row.get(6)?,
-        timestamp: row.get(7)?,
-        hash: row.get(8)?,
-        previous_hash: row.get(9)?,
-        text: text_of(row.get_ref(10)?)?,
+        action_type: of_subject("action/type"),
+        tool_name: tool.or_else(|| word("/issuer/runtime/tool")).unwrap_or_default(),
+        risk_level: of_subject("action/risk_level"),
+        status: of_subject("outcome/status"),
+        timestamp: of_subject("action/timestamp"),
+        hash: row.get(4)?,
+        previous_hash: word("/credentialSubject/chain/previous_receipt_hash"),
+        text,
     })
 }
 
@@ -332,12 +352,13 @@ fn received(db: &Connection) -> Result<Vec<String>, StoreError> {
 fn chain(db: &Connection, id: String) -> Result<StoredChain, StoreError> {
     struct EndReceipt {
         hash: String,
-        timestamp: String,
+        timestamp: Option<String>,
     }
     let end = |order: &str| -> Result<Option<EndReceipt>, StoreError> {
         let sql = format!(
-            "SELECT receipt_hash, timestamp FROM receipts WHERE chain_id = ?1
-             ORDER BY sequence {order} LIMIT 1"
+            "SELECT receipt_hash, {} FROM receipts WHERE chain_id = ?1
+             ORDER BY sequence {order} LIMIT 1",
+            member("$.credentialSubject.action.timestamp")
         );
         let mut statement = db.prepare_cached(&sql)?;
         let read = |row: &Row<'_>| Ok(EndReceipt { hash: row.get(0)?, timestamp: row.get(1)? });
@@ -352,8 +373,8 @@ fn chain(db: &Connection, id: String) -> Result<StoredChain, StoreError> {
         opening: opening(db, &id)?,
         length,
         last_hash,
-        first_timestamp: first.map(|first| first.timestamp),
-        last_timestamp,
+        first_timestamp: first.and_then(|first| first.timestamp),
+        last_timestamp: last_timestamp.flatten(),
         id,
     })
 }

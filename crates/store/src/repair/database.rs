@@ -160,7 +160,7 @@ pub(super) fn unaccounted(
     if kept.is_empty() {
         return Ok(Vec::new());
     }
-    let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+    let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE own = ?1")?;
     let texts = statement.query_map([LEDGER_REPAIRED], |row| row.get::<_, String>(0))?;
     for text in texts {
         let Ok(text) = text else { continue };

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use receipt::PublicKey;
+use receipt::{PublicKey, packed};
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
 use rusqlite::types::Value as SqlValue;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 use serde_json::Value;
 use touch::targets::Access;
 
-use crate::database::{WRITERS, transaction};
+use crate::database::{WRITERS, receipts, transaction};
 use crate::error::StoreError;
 use crate::keys;
 use crate::read::copies::COPIES;
@@ -21,6 +21,7 @@ use crate::read::signed_touches;
 use crate::touches::who;
 use crate::upkeep::expiry::EXPORTS;
 use crate::write::chain::filed_end_of;
+use crate::write::link::own_type;
 use crate::write::{heads, journal};
 
 /// The tables of a database, in the order in which they refer to each other. Touches are made again
@@ -39,7 +40,7 @@ const TABLES: [&str; 20] = [
     "activity",
     "payloads",
     "meetings",
-    "receipts",
+    "signed_receipts",
     "checkpoints",
     "runs",
     "run_steps",
@@ -82,7 +83,7 @@ pub(super) fn from_damaged(
 pub(super) fn make_touches(db: &Connection) -> Result<usize, StoreError> {
     transaction::whole(db, |db| {
         let mut statement = db.prepare(
-            "SELECT number, activity.agent, started_us, system, resource, receipt_json
+            "SELECT activity.number, activity.agent, started_us, system, resource, receipt_json
              FROM activity LEFT JOIN targets USING (target)
                LEFT JOIN receipts ON receipts.id = activity.receipt_id",
         )?;
@@ -187,7 +188,7 @@ fn copy_rows(
     while let Some(row) = rows.next()? {
         let values: Vec<SqlValue> =
             (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
-        if table == "receipts" && !is_sound(row) {
+        if table == "signed_receipts" && !is_sound(row) {
             continue;
         }
         // A row that the new tables refuse is damaged too.
@@ -200,10 +201,11 @@ fn copy_rows(
 /// Reports whether a receipt has the hash that is beside it: of a damaged page, SQLite reads whatever is
 /// there.
 fn is_sound(row: &Row<'_>) -> bool {
-    let text = |column| row.get::<_, String>(column).ok();
-    let signed = text("receipt_json").and_then(|text| SignedReceipt::parse(&text).ok());
-    let signed = signed.map(|signed| signed.hash.to_string());
-    signed.is_some() && signed == text("receipt_hash")
+    let text = row.get_ref("packed").map(receipts::text);
+    let text = text.ok().and_then(|text| String::from_utf8(text.into_owned()).ok());
+    let signed = text.and_then(|text| SignedReceipt::parse(&text).ok());
+    let hash: Option<Vec<u8>> = row.get("hash").ok();
+    signed.is_some_and(|signed| Some(&signed.hash.as_bytes()[..]) == hash.as_deref())
 }
 
 /// Adds the receipts of every copy of a chain that a key of this home signed, if their places are
@@ -292,35 +294,19 @@ fn add_receipt(
     text: &str,
     value: &Value,
 ) -> Result<usize, StoreError> {
-    let subject = &value["credentialSubject"];
-    let word = |value: &Value| value.as_str().map(str::to_owned);
-    let tool = value.pointer("/issuer/runtime/tool").and_then(Value::as_str).unwrap_or_default();
-    let issuer = match &value["issuer"] {
-        Value::String(id) => Some(id.clone()),
-        object => word(&object["id"]),
-    };
+    let own = value["credentialSubject"]["action"]["type"].as_str().and_then(own_type);
     let added = db
         .prepare_cached(
-            "INSERT OR IGNORE INTO receipts (id, chain_id, sequence, action_type, tool_name,
-               risk_level, status, timestamp, issuer_id, principal_id, receipt_json, receipt_hash,
-               previous_receipt_hash, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            "INSERT OR IGNORE INTO signed_receipts (id, chain_id, sequence, own, hash, packed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
             signed.id,
             signed.link.chain_id,
             signed.link.sequence,
-            word(&subject["action"]["type"]),
-            tool,
-            word(&subject["action"]["risk_level"]),
-            word(&subject["outcome"]["status"]),
-            word(&subject["action"]["timestamp"]),
-            issuer,
-            word(&subject["principal"]["id"]),
-            text,
-            signed.hash.to_string(),
-            signed.link.previous.map(|hash| hash.to_string()),
-            word(&value["issuanceDate"]),
+            own,
+            signed.hash.as_bytes(),
+            packed::pack(text),
         ])?;
     Ok(added)
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 
-use crate::database::settings;
+use crate::database::{receipts, settings};
 use crate::error::StoreError;
 
 /// The name of the setting. All processes of the home observe it, also those that start later.
@@ -136,8 +136,9 @@ fn newest(db: &Connection) -> Result<Option<i64>, StoreError> {
 }
 
 fn last_receipt(db: &Connection) -> Result<Option<Timestamp>, StoreError> {
-    let words = "SELECT created_at FROM receipts ORDER BY rowid DESC LIMIT 1";
-    let found: Option<Option<String>> = db.query_row(words, [], |row| row.get(0)).optional()?;
+    let issued = receipts::member("$.issuanceDate");
+    let words = format!("SELECT {issued} FROM receipts ORDER BY receipt_number DESC LIMIT 1");
+    let found: Option<Option<String>> = db.query_row(&words, [], |row| row.get(0)).optional()?;
     Ok(found.flatten().and_then(|text| text.parse().ok()))
 }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 
 use super::clock::LedgerClock;
-use crate::database::{settings, timestamp};
+use crate::database::{receipts, settings, timestamp};
 use crate::error::StoreError;
 
 /// The name of the setting.
@@ -77,11 +77,15 @@ impl RetentionRules {
     ) -> Result<Option<String>, StoreError> {
         let found = db
             .query_row(
-                "SELECT chain_id FROM chains
-                 WHERE status NOT IN ('open', 'expired', 'damaged')
-                   AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.chain_id = chains.chain_id
-                     AND receipts.timestamp >= ?1)
-                 ORDER BY chain LIMIT 1",
+                &format!(
+                    "SELECT chain_id FROM chains
+                     WHERE status NOT IN ('open', 'expired', 'damaged')
+                       AND COALESCE((SELECT {} FROM receipts
+                         WHERE receipts.chain_id = chains.chain_id
+                         ORDER BY sequence DESC LIMIT 1), '') < ?1
+                     ORDER BY chain LIMIT 1",
+                    receipts::member("$.credentialSubject.action.timestamp")
+                ),
                 [cutoff],
                 |row| row.get(0),
             )

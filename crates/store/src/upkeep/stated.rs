@@ -46,7 +46,7 @@ impl StatedDeletions {
         let home = db.path().and_then(|file| Path::new(file).parent());
         let keys = keys::all_public(&home.unwrap_or(Path::new("")).join(keys::FOLDER));
         let mut statement =
-            db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+            db.prepare("SELECT receipt_json FROM receipts WHERE own = ?1")?;
         let texts = statement.query_map([RECORDS_EXPIRED], |row| row.get::<_, String>(0))?;
         let mut stated = StatedDeletions::default();
         for text in texts.filter_map(Result::ok) {

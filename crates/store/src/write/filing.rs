@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use domain::sighting::{Observer, Sighting};
 use receipt::content::Termination;
+use receipt::packed;
 use rusqlite::{Connection, OptionalExtension, params};
 use touch::targets::{Access, Target, Touched};
 
@@ -17,7 +18,7 @@ use crate::upkeep::{names, tally};
 use crate::write::compose;
 use crate::write::inserting::{Inserts, Values};
 use crate::write::joining::{self, Joined, OtherSightings};
-use crate::write::link::{ChainRef, Link};
+use crate::write::link::{ChainRef, Link, receipt_id};
 use crate::write::meeting_log::{MeetingLog, MeetingWords};
 use crate::write::row::JournalRow;
 use crate::write::touching::{self, MetTouch, TargetTouch, TouchingRecord};
@@ -172,9 +173,8 @@ static PAYLOADS: LazyLock<Inserts> = LazyLock::new(|| {
 });
 
 static RECEIPTS: LazyLock<Inserts> = LazyLock::new(|| {
-    let columns = "id, chain_id, sequence, action_type, tool_name, risk_level, status, timestamp, \
-        issuer_id, principal_id, receipt_json, receipt_hash, previous_receipt_hash, created_at";
-    Inserts::new("INSERT OR FAIL INTO", "receipts", columns)
+    let columns = "id, chain_id, sequence, own, hash, packed";
+    Inserts::new("INSERT OR FAIL INTO", "signed_receipts", columns)
 });
 
 impl Filer {
@@ -515,11 +515,6 @@ pub(crate) fn name_receipts(db: &Connection, calls: &[String]) -> Result<(), Sto
     Ok(())
 }
 
-/// Returns the id of a call's receipt.
-pub(crate) fn receipt_id(call: &str) -> String {
-    format!("urn:receipt:{call}")
-}
-
 /// Ends a call that was filed when it started, and returns its number; none if it was not.
 fn end(
     db: &Connection,
@@ -570,25 +565,15 @@ fn insert_receipts(
     chain: ChainRef<'_>,
     rows: &[JournalRow],
 ) -> Result<(), StoreError> {
-    let receipts: Vec<(&JournalRow, &Link)> =
-        rows.iter().filter_map(|row| Some((row, row.link.as_ref()?))).collect();
-    RECEIPTS.insert(db, &receipts, |(row, link), values| {
+    let receipts: Vec<&Link> = rows.iter().filter_map(|row| row.link.as_ref()).collect();
+    RECEIPTS.insert(db, &receipts, |link, values| {
         let signed = link.signed.as_deref().expect("a receipt is filed when it has been signed");
-        let columns = &link.columns;
-        values.add(&columns.id)?;
+        values.add(&link.id)?;
         values.add(chain.id)?;
         values.add(link.sequence)?;
-        values.add(&columns.action_type)?;
-        values.add(row.call.as_ref().map_or("", |call| &call.tool))?;
-        values.add(&*columns.risk_level)?;
-        values.add(&*columns.status)?;
-        values.add(&columns.timestamp)?;
-        values.add(&columns.issuer_id)?;
-        values.add(&columns.principal_id)?;
-        values.add(signed)?;
-        values.add(link.body.hash().to_string())?;
-        values.add(&columns.previous)?;
-        values.add(&columns.issued_at)
+        values.add(&link.own)?;
+        values.add(link.body.hash().as_bytes())?;
+        values.add(packed::pack(signed))
     })
 }
 
@@ -639,7 +624,7 @@ fn apply_consequence(
             keys::remember(db, fingerprint)?;
         }
         Consequence::Expired(chain_id) => {
-            db.execute("DELETE FROM receipts WHERE chain_id = ?1", [chain_id])?;
+            db.execute("DELETE FROM signed_receipts WHERE chain_id = ?1", [chain_id])?;
             db.execute("UPDATE chains SET status = 'expired' WHERE chain_id = ?1", [chain_id])?;
         }
         Consequence::DeletionsStated => tally::clear(db)?,

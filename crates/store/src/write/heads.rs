@@ -138,7 +138,7 @@ pub(crate) fn list_again(
     keys: &[PublicKey],
 ) -> Result<(Vec<Head>, Vec<Head>), StoreError> {
     let mut statement = db.prepare(
-        "SELECT receipt_json FROM receipts WHERE action_type IN (?1, ?2) ORDER BY rowid",
+        "SELECT receipt_json FROM receipts WHERE own IN (?1, ?2) ORDER BY receipt_number",
     )?;
     let texts = statement.query_map([checkpoint::ACTION_TYPE, CHAIN_CLOSED], |row| row.get(0))?;
     let mut signed = Vec::new();
@@ -218,7 +218,7 @@ pub(crate) fn recount(db: &Connection) -> Result<(), StoreError> {
 
 /// Returns all chains whose expiry a receipt states that one of these keys signed.
 pub(crate) fn expired(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, StoreError> {
-    let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE action_type = ?1")?;
+    let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE own = ?1")?;
     let texts = statement.query_map([CHAIN_EXPIRED], |row| row.get::<_, String>(0))?;
     let mut found = Vec::new();
     for text in texts {
@@ -233,7 +233,7 @@ pub(crate) fn expired(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>
 /// Returns the newest chains whose expiry the receipts of a chain state.
 pub(crate) fn expired_by(db: &Connection, chain_id: &str) -> Result<Vec<Head>, StoreError> {
     let mut statement = db.prepare(
-        "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND action_type = ?2
+        "SELECT receipt_json FROM receipts WHERE chain_id = ?1 AND own = ?2
          ORDER BY sequence DESC",
     )?;
     let texts = statement.query_map([chain_id, CHAIN_EXPIRED], |row| row.get::<_, String>(0))?;
@@ -339,7 +339,7 @@ pub(crate) fn unnamed(
     chain_id: &str,
 ) -> Result<Option<String>, StoreError> {
     let Some(newest) = newest(db)? else { return Ok(None) };
-    let is_older = "SELECT MIN(rowid) < (SELECT rowid FROM receipts
+    let is_older = "SELECT MIN(receipt_number) < (SELECT receipt_number FROM receipts
          WHERE chain_id = ?2 AND sequence = ?3) FROM receipts WHERE chain_id = ?1";
     let is_older: Option<bool> = db
         .prepare_cached(is_older)?

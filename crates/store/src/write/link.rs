@@ -4,13 +4,16 @@ use receipt::Hash;
 use receipt::content::{Body, Position, Receipt, Termination};
 use receipt::key::SigningKey;
 
-use crate::write::columns::Columns;
-
 /// The place of a receipt in its chain, and its text, which has no proof until it is signed.
 pub(crate) struct Link {
     pub(crate) sequence: u64,
+    pub(crate) previous: Option<Hash>,
+    /// The id of the receipt.
+    pub(crate) id: String,
+    /// The type of an action of the ledger itself.
+    pub(crate) own: Option<String>,
+    pub(crate) issued_at: String,
     pub(crate) body: Body,
-    pub(crate) columns: Columns,
     pub(crate) signed: Option<String>,
 }
 
@@ -29,12 +32,24 @@ impl ChainEnd {
         receipt: &Receipt<'_>,
         termination: Option<Termination>,
     ) -> Link {
-        let sequence = self.sequence + 1;
-        let position = Position { chain_id, sequence, previous: self.hash, termination };
-        let (body, columns) = (receipt.body(&position), Columns::of(receipt, self.hash));
+        let (sequence, previous) = (self.sequence + 1, self.hash);
+        let position = Position { chain_id, sequence, previous, termination };
+        let body = receipt.body(&position);
         *self = ChainEnd { sequence, hash: Some(body.hash()) };
-        Link { sequence, body, columns, signed: None }
+        let (id, issued_at) = (receipt_id(receipt.id), receipt.issued_at.to_owned());
+        let own = own_type(receipt.action.action_type).map(str::to_owned);
+        Link { sequence, previous, id, own, issued_at, body, signed: None }
     }
+}
+
+/// Returns the id of the receipt of a call or an action.
+pub(crate) fn receipt_id(id: &str) -> String {
+    format!("urn:receipt:{id}")
+}
+
+/// Returns the type of an action if it is one of the ledger itself.
+pub(crate) fn own_type(action_type: &str) -> Option<&str> {
+    Some(action_type).filter(|kind| kind.starts_with("agent_receipts."))
 }
 
 /// The newest chain at the time when another was opened.

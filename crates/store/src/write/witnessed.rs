@@ -31,7 +31,7 @@ impl WitnessedLengths {
         keys: &[PublicKey],
     ) -> Result<WitnessedLengths, StoreError> {
         let mut statement = db.prepare(
-            "SELECT receipt_json FROM receipts WHERE action_type IN (?1, ?2) OR sequence = 1",
+            "SELECT receipt_json FROM receipts WHERE own IN (?1, ?2) OR sequence = 1",
         )?;
         let texts = [checkpoint::ACTION_TYPE, CHAIN_CLOSED];
         let texts = statement.query_map(texts, |row| row.get::<_, String>(0))?;

@@ -8,7 +8,6 @@ use domain::Code;
 use domain::config::{AnchorConfig, Ledger, SecretsKey};
 use domain::tool::Class;
 use jiff::Timestamp;
-use rusqlite::Connection;
 use store::anchored::{self, AnchorCheck};
 use store::state::TokenRecord;
 use store::survey::Survey;
@@ -136,7 +135,7 @@ async fn decisions_that_are_older_than_the_anchor_are_not_used() {
     anchored.use_after(revoke_token).await;
     anchored.use_after(|_| ()).await;
     // The ledger stays as it is; only the decisions go back, in both places.
-    let db = Connection::open(anchored.home.path().join(FILE)).unwrap();
+    let db = testkit::ledger::edit(anchored.home.path());
     let back = "UPDATE tokens SET revoked_us = NULL; DELETE FROM decisions WHERE number = 2";
     db.execute_batch(back).unwrap();
     drop(db);
@@ -155,7 +154,7 @@ async fn decisions_that_are_older_than_the_anchor_are_not_used() {
 async fn decisions_of_the_copy_alone_count_as_known() {
     let anchored = Anchored::new();
     anchored.use_after(create_token).await;
-    let db = Connection::open(anchored.home.path().join(FILE)).unwrap();
+    let db = testkit::ledger::edit(anchored.home.path());
     db.execute_batch("DELETE FROM tokens; DELETE FROM decisions").unwrap();
     drop(db);
     anchored.use_after(|_| ()).await;
@@ -227,7 +226,7 @@ async fn checkpoints_of_earlier_keys_count_and_an_expiry_that_nobody_signed_does
     anchored.use_after(|_| ()).await;
     let check = anchored.check(anchored.home.path());
     assert!(check.compared >= 3 && check.faults.is_empty(), "{check:?}");
-    let db = Connection::open(anchored.home.path().join(FILE)).unwrap();
+    let db = testkit::ledger::edit(anchored.home.path());
     db.execute_batch(
         "DELETE FROM receipts WHERE chain_id = (SELECT chain_id FROM chains ORDER BY chain LIMIT 1);
          UPDATE chains SET status = 'expired' WHERE chain = (SELECT MIN(chain) FROM chains);",

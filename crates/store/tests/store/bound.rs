@@ -46,7 +46,7 @@ async fn home(change: impl FnOnce(&mut CallStart, &mut CallEnd)) -> Home {
 }
 
 fn db(home: &Path) -> Connection {
-    Connection::open(home.join(store::FILE)).unwrap()
+    testkit::ledger::edit(home)
 }
 
 fn columns(home: &Home, table: &str) -> Vec<String> {

@@ -14,7 +14,7 @@ use super::support::{
 };
 
 pub(crate) fn foreign(home: &Home) -> Connection {
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.execute_batch("BEGIN EXCLUSIVE").unwrap();
     db
 }
@@ -96,7 +96,7 @@ async fn a_file_that_is_no_ledger_is_not_opened() {
 async fn a_ledger_of_a_newer_version_is_not_opened() {
     let home = Home::new();
     home.open().close().await.unwrap();
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.pragma_update(None, "user_version", 999).unwrap();
     drop(db);
     let error = Store::open(home.path(), &rules()).err().unwrap();
@@ -175,7 +175,7 @@ async fn unfiled() -> (Home, String) {
     let copy = home.copy();
     let chain = copy.look().chains[1].id.clone();
     let promised = journal(copy.path(), &chain)[0]["receipt"]["hash"].as_str().unwrap().to_owned();
-    let db = Connection::open(copy.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(copy.path());
     db.execute("DELETE FROM receipts WHERE receipt_hash = ?1", [&promised]).unwrap();
     db.execute_batch(
         "DELETE FROM activity WHERE chain = 2;
@@ -189,7 +189,7 @@ async fn unfiled() -> (Home, String) {
 async fn an_unfiled_receipt_is_recreated_with_the_same_hash() {
     let (home, promised) = unfiled().await;
     home.open().close().await.unwrap();
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     let found: String = db
         .query_row("SELECT receipt_json FROM receipts WHERE receipt_hash = ?1", [promised], |row| {
             row.get(0)

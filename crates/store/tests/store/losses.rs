@@ -229,7 +229,7 @@ async fn a_database_older_than_the_keys_or_a_journal_is_not_used() {
 #[tokio::test]
 async fn a_chain_that_the_tables_lost_is_adopted_with_the_same_receipts() {
     let left = left().await;
-    let db = Connection::open(left.home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(left.home.path());
     let hash: String =
         db.query_row("SELECT receipt_hash FROM receipts", [], |row| row.get(0)).unwrap();
     // As after a power failure that the journal survived and the database did not.
@@ -242,7 +242,7 @@ async fn a_chain_that_the_tables_lost_is_adopted_with_the_same_receipts() {
     let look = left.home.look();
     look.assert_recorded(&left.filed);
     left.unfiled.iter().for_each(|id| look.assert_recorded(id));
-    let db = Connection::open(left.home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(left.home.path());
     let found =
         db.prepare("SELECT 1 FROM receipts WHERE receipt_hash = ?1").unwrap().exists([hash]);
     assert!(found.unwrap(), "another receipt was issued");
@@ -416,7 +416,7 @@ async fn a_damaged_database_is_set_aside_and_what_can_be_read_is_kept() {
     call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
     let db = Connection::open(&file).unwrap();
-    let kept: usize = db.query_row("SELECT count(*) FROM receipts", [], |row| row.get(0)).unwrap();
+    let kept: usize = db.query_row("SELECT count(*) FROM signed_receipts", [], |row| row.get(0)).unwrap();
     assert!(kept > 100, "{kept} receipts, {done:?}");
     assert_eq!(store::survey::integrity(home.path()).unwrap(), Vec::<String>::new());
 }
@@ -464,7 +464,7 @@ async fn filed_and_killed() -> (Home, Vec<String>) {
     }
     store.settled().await;
     let copy = home.copy();
-    let db = Connection::open(copy.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(copy.path());
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     (copy, ids)
 }
@@ -520,7 +520,7 @@ async fn what_a_damaged_database_lost_comes_back_from_the_journal() {
 async fn rows_that_somebody_deleted_come_back_from_the_journal() {
     let (home, ids) = filed_and_killed().await;
     let before = bodies(&home.look());
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.execute_batch(
         "DELETE FROM receipts WHERE sequence BETWEEN 10 AND 19;
          DELETE FROM receipts WHERE sequence = 40;
@@ -540,7 +540,7 @@ async fn rows_that_somebody_deleted_come_back_from_the_journal() {
 #[tokio::test]
 async fn what_is_in_no_file_is_counted() {
     let (home, _) = filed_and_killed().await;
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.execute_batch("DELETE FROM receipts WHERE sequence BETWEEN 10 AND 19").unwrap();
     let chain: String = db.query_row("SELECT chain_id FROM chains", [], |row| row.get(0)).unwrap();
     drop(db);
@@ -551,7 +551,7 @@ async fn what_is_in_no_file_is_counted() {
     text.drain(lines[9]..lines[59]);
     fs::write(&journal, text).unwrap();
     store::repair::repair(home.path(), None).unwrap();
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     let mut texts = db.prepare("SELECT receipt_json FROM receipts ORDER BY sequence").unwrap();
     let texts = texts.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
     let accounts: Vec<Value> = texts

@@ -55,7 +55,7 @@ fn leave_unstated(home: &Home) {
     let left = r#"[{"kind":"records","reason":"size","holder":null,"count":7,"bytes":0,"span_us":[1000000,2000000]}]"#;
     let left = signed_count(home.path(), left);
     let sql = "INSERT OR IGNORE INTO settings (name, value) VALUES ('expired_records', ?1)";
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.busy_timeout(Duration::from_secs(5)).unwrap();
     db.execute(sql, [left]).unwrap();
 }
@@ -207,7 +207,7 @@ async fn one_token_cannot_push_out_the_records_of_another() {
     assert_eq!(faults(&store, &home), Vec::<String>::new());
     // What is stated of one token covers no record of another.
     store.close().await.unwrap();
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.execute_batch(
         "DELETE FROM touches WHERE number = 10; DELETE FROM payloads WHERE number = 10;
                       DELETE FROM activity WHERE number = 10",
@@ -253,9 +253,10 @@ async fn a_clock_that_is_days_ahead_deletes_nothing() {
     let store = home.open();
     append_old(&store, 100, 3).await;
     store.close().await.unwrap();
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
-    let past = "timestamp = '2020-01-01T00:00:00.000Z', created_at = '2020-01-01T00:00:00.000Z'";
-    db.execute(&format!("UPDATE receipts SET {past}"), []).unwrap();
+    let db = testkit::ledger::edit(home.path());
+    let past = "json_set(receipt_json, '$.issuanceDate', '2020-01-01T00:00:00.000Z',
+                  '$.credentialSubject.action.timestamp', '2020-01-01T00:00:00.000Z')";
+    db.execute(&format!("UPDATE receipts SET receipt_json = {past}"), []).unwrap();
     let text = r#"{"days":90,"records_max":1000000,"megabytes_max":1024,"receipt_days":1}"#;
     let sql = "INSERT INTO settings (name, value) VALUES ('retention_rules', ?1)";
     db.execute(sql, [text]).unwrap();
@@ -267,7 +268,7 @@ async fn a_clock_that_is_days_ahead_deletes_nothing() {
     }
     assert_eq!(count(home.path(), "activity"), 5);
     assert_eq!(count(home.path(), "chains WHERE status = 'expired'"), 0);
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     db.execute("UPDATE settings SET value = '[]' WHERE name = 'clock_jumps'", []).unwrap();
     let store = home.open();
     until(&store, || count(home.path(), "activity") == 2).await;
@@ -330,14 +331,14 @@ fn age_end(home: &Home, key: &receipt::SigningKey) {
     let mut last = home.look().chains[0].receipts.last().unwrap().clone();
     last.as_object_mut().unwrap().remove("proof");
     last["issuanceDate"] = time.into();
+    last["credentialSubject"]["action"]["timestamp"] = time.into();
     let body = receipt::canonical::text(&last.to_string()).unwrap();
     let signed = receipt::content::Body::from_text(body).unwrap().sign(key, time);
     let hash = receipt::verify::SignedReceipt::parse(&signed).unwrap().hash.to_string();
-    let db = rusqlite::Connection::open(home.path().join(store::FILE)).unwrap();
-    let sql = "UPDATE receipts SET receipt_json = ?1, receipt_hash = ?2, created_at = ?3
-               WHERE rowid = (SELECT max(rowid) FROM receipts)";
-    db.execute(sql, [&*signed, &hash, time]).unwrap();
-    db.execute("UPDATE receipts SET timestamp = ?1", [time]).unwrap();
+    let db = testkit::ledger::edit(home.path());
+    let sql = "UPDATE receipts SET receipt_json = ?1, receipt_hash = ?2
+               WHERE receipt_number = (SELECT max(receipt_number) FROM receipts)";
+    db.execute(sql, [&*signed, &hash]).unwrap();
     db.execute("UPDATE chains SET last_hash = ?1", [&hash]).unwrap();
     db.execute("UPDATE checkpoints SET hash = ?1", [&hash]).unwrap();
     std::fs::write(home.path().join("checkpoint.json"), signed).unwrap();
@@ -376,7 +377,7 @@ async fn old_chains_are_exported_and_removed_with_a_receipt() {
 
 /// Adds records of 100 days ago, each with payloads, as fast as SQLite can.
 fn fill(home: &Path, count: i64) {
-    let db = rusqlite::Connection::open(home.join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home);
     let at = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(2_400)).as_microsecond();
     db.execute_batch(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)

@@ -653,7 +653,7 @@ async fn database_corruption_is_reported() {
     let file = home.path().join(store::FILE);
     let mut bytes = std::fs::read(&file).unwrap();
     // Whole pages: bytes within one have no checksum.
-    let half = bytes.len() / 4096 / 2 * 4096;
+    let half = bytes.len() / 8192 / 2 * 8192;
     bytes[half..].fill(0x5a);
     std::fs::write(&file, bytes).unwrap();
     let error = store.state().items("git").map(|items| items.len()).unwrap_err();

@@ -6,7 +6,6 @@ use std::fs;
 use domain::tool::Class;
 use receipt::audit::{Audit, AuditDetail, AuditScope};
 use receipt::chain::ChainExpectation;
-use rusqlite::Connection;
 use store::read::LedgerPlace;
 use store::{Entry, RecordKind, Store};
 
@@ -23,7 +22,7 @@ pub(crate) fn faults(home: &Home) -> Vec<String> {
 
 /// Changes the database of a home in which nothing runs.
 pub(crate) fn change(home: &Home, sql: &str) {
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let db = testkit::ledger::edit(home.path());
     let before = db.total_changes();
     db.execute_batch(sql).unwrap();
     assert!(db.total_changes() > before, "{sql}");

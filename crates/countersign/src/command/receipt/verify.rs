@@ -19,7 +19,7 @@ use store::read::{
     AuditSource, IdKind, LedgerPlace, Reader, ReceiptStamp, SIGNING_TIME_MAX, StoredReceipt,
 };
 
-use super::KEYS_ENDING;
+use super::export::KEYS_ENDING;
 use super::overview::{Chains, Overview, OverviewFacts};
 use super::proof::ReceiptProof;
 use crate::cli::Verify;

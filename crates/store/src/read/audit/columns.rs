@@ -1,19 +1,17 @@
-//! Compares the columns of `receipts` with the signed text that they repeat.
+//! Compares the columns of `signed_receipts` with the signed text that they repeat.
 
 use receipt::audit::ReadReceipt;
 use rusqlite::Row;
 use serde_json::Value;
 
 use crate::error::StoreError;
+use crate::write::link::own_type;
 
 /// The columns that are compared, in the order of the query, after the sequence and the text.
-pub(super) const RECEIPT_COLUMNS: &str = "receipts.id, receipts.action_type, receipts.tool_name, \
-    receipts.risk_level, receipts.status, receipts.timestamp, receipts.issuer_id, \
-    receipts.principal_id, receipts.receipt_hash, receipts.previous_receipt_hash, \
-    receipts.created_at";
+pub(super) const RECEIPT_COLUMNS: &str = "receipts.id, receipts.own, receipts.receipt_hash";
 
 const FIRST: usize = 2;
-pub(super) const COUNT: usize = 11;
+pub(super) const COUNT: usize = 3;
 
 /// Returns the names of the columns that differ from the text.
 pub(super) fn differing(
@@ -22,21 +20,12 @@ pub(super) fn differing(
     read: &ReadReceipt,
 ) -> Result<Vec<&'static str>, StoreError> {
     let (members, hash) = (&read.members, read.hash.to_string());
-    let (issuer, subject) = (&members["issuer"], &members["credentialSubject"]);
-    let (action, chain) = (&subject["action"], &subject["chain"]);
-    let tool = issuer["runtime"]["tool"].as_str().unwrap_or_default();
+    let subject = &members["credentialSubject"];
+    let chain = &subject["chain"];
     let signed: [(&str, Option<&str>); COUNT] = [
         ("id", members["id"].as_str()),
-        ("action_type", action["type"].as_str()),
-        ("tool_name", Some(tool)),
-        ("risk_level", action["risk_level"].as_str()),
-        ("status", subject["outcome"]["status"].as_str()),
-        ("timestamp", action["timestamp"].as_str()),
-        ("issuer_id", issuer["id"].as_str()),
-        ("principal_id", subject["principal"]["id"].as_str()),
-        ("receipt_hash", Some(&hash)),
-        ("previous_receipt_hash", chain["previous_receipt_hash"].as_str()),
-        ("created_at", members["issuanceDate"].as_str()),
+        ("own", subject["action"]["type"].as_str().and_then(own_type)),
+        ("hash", Some(&hash)),
     ];
     let mut found = Vec::new();
     for (index, (name, signed)) in signed.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
 use crate::read::reader::Reader;
 use crate::touches::who_of;
-use crate::write::filing::receipt_id;
+use crate::write::link::receipt_id;
 
 const NUMBER: usize = FIRST + 23;
 const CORRELATION: usize = FIRST + 24;

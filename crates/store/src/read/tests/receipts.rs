@@ -111,18 +111,10 @@ async fn a_copy_of_the_file_alone_is_read_and_nothing_is_written_beside_it() {
 
 #[tokio::test]
 async fn a_file_of_another_program_is_read() {
-    let (home, store) = ten_calls().await;
+    let (_home, store) = ten_calls().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("receipts.db");
-    let db = Connection::open(&file).unwrap();
-    db.execute("ATTACH ?1 AS ours", [home.path().join(FILE).to_str().unwrap()]).unwrap();
-    let table: String = db
-        .query_row("SELECT sql FROM ours.sqlite_schema WHERE name = 'receipts'", [], |row| {
-            row.get(0)
-        })
-        .unwrap();
-    db.execute_batch(&table).unwrap();
-    db.execute_batch("INSERT INTO main.receipts SELECT * FROM ours.receipts").unwrap();
+    assert_eq!(store.read().export_table(None, &file).unwrap(), 10);
     let reader = Reader::open(&file).unwrap();
     let chain = reader.chains().unwrap().remove(0);
     assert_eq!((chain.length, chain.opening.clone()), (10, None));
@@ -131,6 +123,11 @@ async fn a_file_of_another_program_is_read() {
     let ours: Vec<String> = store.read().receipt_texts(&chain.id).map(Result::unwrap).collect();
     assert_eq!(theirs, ours);
     assert_eq!(sequences(&reader, &ReceiptFilter::default(), 100).len(), 10);
+    let receipt = |reader: &Reader| reader.receipt("urn:receipt:id-3").unwrap().unwrap();
+    assert_eq!(receipt(&reader), receipt(store.read()));
+    assert_eq!(receipt(&reader).tool_name, "edit");
+    let of_chain = folder.path().join("chain.db");
+    assert_eq!(store.read().export_table(Some("none"), &of_chain).unwrap(), 0);
 }
 
 #[test]

@@ -278,7 +278,7 @@ fn filed_head<'a>(
     unfiled: impl Iterator<Item = &'a JournalRow>,
 ) -> Option<ChainHead> {
     let (sequence, hash) = match unfiled.filter_map(|row| row.link.as_ref()).next() {
-        Some(link) => (link.sequence - 1, link.columns.previous.clone()?),
+        Some(link) => (link.sequence - 1, link.previous?.to_string()),
         None => (head.sequence, head.hash?.to_string()),
     };
     Some(ChainHead { chain_id: chain.to_owned(), sequence, hash })

@@ -142,7 +142,7 @@ pub(super) fn write_row(lines: &mut Vec<u8>, row: &JournalRow) {
     let receipt = row.link.as_ref().map(|link| WrittenPromise {
         sequence: link.sequence,
         hash: link.body.hash(),
-        issued_at: &link.columns.issued_at,
+        issued_at: &link.issued_at,
     });
     let line = WrittenLine {
         entry: row.entry,
