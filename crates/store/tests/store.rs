@@ -9,6 +9,7 @@ mod store {
     mod copies;
     mod crash;
     mod decisions;
+    mod disk;
     mod entries;
     mod faults;
     mod keys;

@@ -178,6 +178,7 @@ mod tests {
     fn a_clock_far_ahead_of_the_newest_record_is_told() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::database::schema::migrate(&mut db).unwrap();
+        receipts::view_ours(&db).unwrap();
         assert_eq!(ahead(&db, Timestamp::now()).unwrap(), None, "nothing was recorded");
         db.execute("INSERT INTO agents VALUES (1, '', '', '')", []).unwrap();
         let at = Timestamp::from_second(1_700_000_000).unwrap();
