@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -112,9 +113,51 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Answers the one request of a connection.
+    /// Answers the requests of a connection: one, unless a tool keeps it open.
     async fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        let request = read(&mut stream).await?;
+        let mut is_reused = false;
+        loop {
+            let request = read(&mut stream).await?;
+            if let Some(left) = self.keep(&mut stream, &request.body, is_reused).await? {
+                match left {
+                    ControlFlow::Continue(()) => is_reused = true,
+                    ControlFlow::Break(()) => return Ok(()),
+                }
+                continue;
+            }
+            return self.answer_last(stream, &request).await;
+        }
+    }
+
+    /// Answers a call of `kept` and leaves the connection open, and cuts it when the next call on it
+    /// is one of `reused`. Returns `None` if the request is neither.
+    async fn keep(
+        &self,
+        stream: &mut TcpStream,
+        message: &Value,
+        is_reused: bool,
+    ) -> io::Result<Option<ControlFlow<()>>> {
+        let tool = message["params"]["name"].as_str().unwrap_or_default();
+        let way = tool.rsplit_once('_').map_or("", |(way, _)| way);
+        match way {
+            "kept" => {
+                self.way(message);
+                let text = response(&message["id"], r#"{"content":[]}"#);
+                let (kind, length) = ("Content-Type: application/json", text.len());
+                let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {length}\r\n\r\n");
+                stream.write_all(format!("{head}{text}").as_bytes()).await?;
+                Ok(Some(ControlFlow::Continue(())))
+            }
+            "reused" if is_reused => {
+                self.way(message);
+                Ok(Some(ControlFlow::Break(())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Answers the last request of a connection.
+    async fn answer_last(&self, mut stream: TcpStream, request: &HttpRequest) -> io::Result<()> {
         let (first, last) =
             request.path.trim_start_matches('/').split_once('/').unwrap_or_default();
         match (request.method.as_str(), last) {
@@ -182,11 +225,13 @@ impl Shared {
         let id = &message["id"];
         let parts = match message["method"].as_str() {
             _ if id.is_null() => Vec::new(),
-            Some("tools/call") => match self.way(message) {
-                "reset" => return Ok(()),
-                "502" => return status(&mut stream, "502 Bad Gateway", "").await,
-                way => lost_events(way, id),
-            },
+            Some("tools/call") => {
+                let way = self.way(message);
+                if let Some(answer) = broken(way).or_else(|| refusal(way)) {
+                    return stream.write_all(answer.as_bytes()).await;
+                }
+                lost_events(way, id)
+            }
             _ => vec![event(&response(id, &self.result(message).to_string()))],
         };
         status(&mut stream, "202 Accepted", "").await?;
@@ -233,90 +278,114 @@ fn event(data: &str) -> StreamPart {
 
 /// Returns what happens on the stream of the older transport after a call.
 fn lost_events(way: &str, id: &Value) -> Vec<StreamPart> {
-    match way {
-        "cut" => vec![StreamPart::End],
-        "half" => {
-            let half = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},");
-            vec![StreamPart::Bytes(half), StreamPart::End]
-        }
-        "malformed" => vec![event(&malformed(id))],
-        "null" => vec![event(&response(id, "null"))],
-        "text" => vec![event(&response(id, "\"done\""))],
-        "huge" => {
-            let long = format!(r#"{{"content":[],"x":"{}"}}"#, "x".repeat(HUGE_BYTES));
-            vec![event(&response(id, &long))]
-        }
-        "silent" => Vec::new(),
-        "fine" => vec![event(&response(id, r#"{"content":[]}"#))],
-        other => panic!("no way {other}"),
+    if way == "cut" {
+        return vec![StreamPart::End];
     }
+    if way == "half" {
+        let half = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},");
+        return vec![StreamPart::Bytes(half), StreamPart::End];
+    }
+    answer_in(way, id).map(|answer| event(&answer)).into_iter().collect()
+}
+
+/// Returns the message that a way gives for an answer, on either transport; `None` if it gives none.
+fn answer_in(way: &str, id: &Value) -> Option<String> {
+    let result = match way {
+        "malformed" => return Some(malformed(id)),
+        "other_id" => return Some(response(&json!(987_654), r#"{"content":[]}"#)),
+        "silent" | "hang" => return None,
+        "huge" => &format!(r#"{{"content":[],"x":"{}"}}"#, "x".repeat(HUGE_BYTES)),
+        "null" => "null",
+        "text" => "\"done\"",
+        "number" => "7",
+        "array" => "[]",
+        "fine" | "reused" => r#"{"content":[]}"#,
+        "doubled" => r#"{"content":[],"structuredContent":{"n":1,"n":2}}"#,
+        other => panic!("no way {other}"),
+    };
+    Some(response(id, result))
+}
+
+/// Returns a response without a usable answer, or a part of one, after which the connection ends.
+fn broken(way: &str) -> Option<String> {
+    Some(match way {
+        "reset" => String::new(),
+        "half_head" => "HTTP/1.1 200 OK\r\nContent-Ty".to_owned(),
+        "half_body" => {
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n";
+            format!("{head}\r\n{{\"jsonrpc\":\"2.0\",")
+        }
+        "html" => empty("200 OK", "Content-Type: text/html\r\n"),
+        "untyped" => empty("200 OK", ""),
+        "accepted" => empty("202 Accepted", ""),
+        "500" => empty("500 Internal Server Error", ""),
+        "502" => empty("502 Bad Gateway", ""),
+        "503" => empty("503 Service Unavailable", ""),
+        "504" => empty("504 Gateway Timeout", ""),
+        "408" => empty("408 Request Timeout", ""),
+        "see_other" => empty("303 See Other", "Location: /done\r\n"),
+        _ => return None,
+    })
+}
+
+/// Returns a response that says that the call was not processed.
+fn refusal(way: &str) -> Option<String> {
+    Some(match way {
+        "401" => empty("401 Unauthorized", ""),
+        "403" => empty("403 Forbidden", ""),
+        "429" => empty("429 Too Many Requests", ""),
+        "busy" => empty("503 Service Unavailable", "Retry-After: 1\r\n"),
+        "moved" => empty("308 Permanent Redirect", "Location: /new\r\n"),
+        _ => return None,
+    })
 }
 
 /// Answers a call over the streamable transport, or does not.
 async fn lose(stream: &mut TcpStream, way: &str, id: &Value) -> io::Result<()> {
-    let json = async |stream: &mut TcpStream, body: &str| json_body(stream, "", body).await;
+    if let Some(answer) = broken(way).or_else(|| refusal(way)) {
+        return stream.write_all(answer.as_bytes()).await;
+    }
+    if let Some(way) = way.strip_prefix("stream_") {
+        return lose_stream(stream, way, id).await;
+    }
     match way {
-        "reset" => Ok(()),
-        "half_head" => stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Ty").await,
-        "half_body" => {
-            let head =
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n";
-            stream.write_all(format!("{head}\r\n{{\"jsonrpc\":\"2.0\",").as_bytes()).await
-        }
-        "html" => status(stream, "200 OK", "Content-Type: text/html\r\n").await,
-        "untyped" => status(stream, "200 OK", "").await,
-        "accepted" => status(stream, "202 Accepted", "").await,
-        "other_id" => json(stream, &response(&json!(987_654), r#"{"content":[]}"#)).await,
-        "malformed" => json(stream, &malformed(id)).await,
-        "null" => json(stream, &response(id, "null")).await,
-        "text" => json(stream, &response(id, "\"done\"")).await,
-        "huge" => json(stream, &" ".repeat(HUGE_BYTES)).await,
-        "500" => status(stream, "500 Internal Server Error", "").await,
-        "502" => status(stream, "502 Bad Gateway", "").await,
-        "503" => status(stream, "503 Service Unavailable", "").await,
-        "504" => status(stream, "504 Gateway Timeout", "").await,
-        "408" => status(stream, "408 Request Timeout", "").await,
+        "huge" => json_body(stream, "", &" ".repeat(HUGE_BYTES)).await,
         "proxy_error" => {
             let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"oh"}}"#;
             body(stream, "502 Bad Gateway", "", error).await
         }
-        "see_other" => status(stream, "303 See Other", "Location: /done\r\n").await,
-        "silent" => std::future::pending().await,
-        "stream_cut" => {
-            event_stream(stream).await?;
-            stream.write_all(b": working\n\n").await
-        }
-        "stream_half" => {
-            event_stream(stream).await?;
-            stream.write_all(b"data: {\"jsonrpc\":\"2.0\"").await
-        }
-        "stream_malformed" => {
-            event_stream(stream).await?;
-            stream.write_all(format!("data: {}\n\n", malformed(id)).as_bytes()).await?;
-            std::future::pending().await
-        }
-        // The session is gone when the stream is to be resumed.
-        "stream_lost" => {
-            event_stream(stream).await?;
-            stream.write_all(b"id: 1\nretry: 10\ndata:\n\n").await
-        }
-        "fine" => json(stream, &response(id, r#"{"content":[]}"#)).await,
-        "doubled" => {
-            let twice = r#"{"content":[],"structuredContent":{"n":1,"n":2}}"#;
-            json(stream, &response(id, twice)).await
-        }
-        "401" => status(stream, "401 Unauthorized", "").await,
-        "403" => status(stream, "403 Forbidden", "").await,
-        "429" => status(stream, "429 Too Many Requests", "").await,
-        "busy" => status(stream, "503 Service Unavailable", "Retry-After: 1\r\n").await,
-        "moved" => status(stream, "308 Permanent Redirect", "Location: /new\r\n").await,
-        other => panic!("no way {other}"),
+        way => match answer_in(way, id) {
+            Some(answer) => json_body(stream, "", &answer).await,
+            None => std::future::pending().await,
+        },
     }
 }
 
+/// Answers a call over the streamable transport by a stream of events.
+async fn lose_stream(stream: &mut TcpStream, way: &str, id: &Value) -> io::Result<()> {
+    event_stream(stream).await?;
+    match way {
+        "cut" => stream.write_all(b": working\n\n").await,
+        "half" => stream.write_all(b"data: {\"jsonrpc\":\"2.0\"").await,
+        // The session is gone when the stream is to be resumed.
+        "lost" => stream.write_all(b"id: 1\nretry: 10\ndata:\n\n").await,
+        way => {
+            let answer = answer_in(way, id).expect("a stream without an answer is cut");
+            stream.write_all(format!("data: {answer}\n\n").as_bytes()).await?;
+            // Only an answer to this call ends it while the stream stays open.
+            if way == "other_id" { Ok(()) } else { std::future::pending().await }
+        }
+    }
+}
+
+/// Returns a response without a body.
+fn empty(status: &str, headers: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
 async fn status(stream: &mut TcpStream, status: &str, headers: &str) -> io::Result<()> {
-    let fixed = "Content-Length: 0\r\nConnection: close\r\n";
-    stream.write_all(format!("HTTP/1.1 {status}\r\n{headers}{fixed}\r\n").as_bytes()).await
+    stream.write_all(empty(status, headers).as_bytes()).await
 }
 
 async fn event_stream(stream: &mut TcpStream) -> io::Result<()> {

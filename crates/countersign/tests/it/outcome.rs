@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::client::{Client, PATIENCE, code, refusal, text, two_keys};
 use testkit::gate::Gate;
 use testkit::lossy::{CLASSES, LossyServer, tool_of_class};
-use testkit::program::stdout;
+use testkit::program::{run, stdout};
 use testkit::upstream::{scripted, scripted_upstream};
 use testkit::wait::eventually;
 
@@ -31,12 +31,15 @@ fn stdio_ways() -> Vec<(&'static str, Value, &'static str)> {
         ("batch", say(r#"[{"jsonrpc":"2.0","id":$id,"result":{"content":[]}}]"#), UNKNOWN),
         ("null", json!({"return": "null"}), UNKNOWN),
         ("text", json!({"return": "\"done\""}), UNKNOWN),
+        ("number", json!({"return": "7"}), UNKNOWN),
+        ("array", json!({"return": "[]"}), UNKNOWN),
+        ("other_id", say(r#"{"jsonrpc":"2.0","id":987654,"result":{"content":[]}}"#), "TIMEOUT"),
         ("huge", json!({"text": 17 * 1024 * 1024}), "RESPONSE_TOO_LARGE"),
         ("silent", json!("hang"), "TIMEOUT"),
     ]
 }
 
-const HTTP_WAYS: [(&str, &str); 24] = [
+const HTTP_WAYS: [(&str, &str); 32] = [
     ("reset", UNKNOWN),
     ("half_head", UNKNOWN),
     ("half_body", UNKNOWN),
@@ -47,6 +50,8 @@ const HTTP_WAYS: [(&str, &str); 24] = [
     ("malformed", UNKNOWN),
     ("null", UNKNOWN),
     ("text", UNKNOWN),
+    ("number", UNKNOWN),
+    ("array", UNKNOWN),
     ("500", UNKNOWN),
     ("502", UNKNOWN),
     ("503", UNKNOWN),
@@ -58,6 +63,12 @@ const HTTP_WAYS: [(&str, &str); 24] = [
     ("stream_half", UNKNOWN),
     ("stream_malformed", UNKNOWN),
     ("stream_lost", UNKNOWN),
+    ("stream_other_id", UNKNOWN),
+    ("stream_null", UNKNOWN),
+    ("stream_text", UNKNOWN),
+    ("stream_number", UNKNOWN),
+    ("stream_array", UNKNOWN),
+    ("stream_huge", "RESPONSE_TOO_LARGE"),
     ("huge", "RESPONSE_TOO_LARGE"),
     ("silent", "TIMEOUT"),
     ("fine", "ok"),
@@ -72,17 +83,37 @@ const HTTP_REFUSALS: [(&str, &str); 5] = [
     ("moved", "UPSTREAM_UNAVAILABLE"),
 ];
 
-const SSE_WAYS: [(&str, &str); 9] = [
+const SSE_WAYS: [(&str, &str); 18] = [
     ("cut", UNKNOWN),
     ("half", UNKNOWN),
     ("malformed", UNKNOWN),
     ("null", UNKNOWN),
     ("text", UNKNOWN),
+    ("number", UNKNOWN),
+    ("array", UNKNOWN),
     ("huge", "RESPONSE_TOO_LARGE"),
+    ("500", UNKNOWN),
     ("502", UNKNOWN),
+    ("503", UNKNOWN),
+    ("504", UNKNOWN),
+    ("408", UNKNOWN),
     ("reset", UNKNOWN),
+    ("half_head", UNKNOWN),
+    // The POST is accepted, and the answer is awaited on the stream.
+    ("html", "TIMEOUT"),
+    ("other_id", "TIMEOUT"),
     ("silent", "TIMEOUT"),
 ];
+
+/// The warning on a record of a result with duplicate members.
+pub(crate) const NAMED_TWICE: &str = "the result names a member twice";
+
+/// Returns the warnings on a record of this home.
+pub(crate) async fn warnings(dir: &Path, record: &Value) -> String {
+    let shown = run(dir, ["activity", "show", record["id"].as_str().unwrap(), "-o", "json"]).await;
+    let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
+    shown["metadata"]["warnings"].to_string()
+}
 
 /// Returns the advice to the caller about a lost call of a class.
 fn advice(class: &str) -> &'static str {
@@ -141,6 +172,25 @@ async fn assert_found(gate: &Gate, count: usize) {
     assert_eq!(verified.status.code(), Some(0), "{}", stdout(&verified));
 }
 
+/// Makes every call that the server refuses, and checks that it counts as not sent.
+async fn assert_refused(
+    gate: &Gate,
+    client: &Client,
+    server: &LossyServer,
+    name: impl Fn(&str) -> String,
+) {
+    for (way, expected) in HTTP_REFUSALS {
+        for class in CLASSES {
+            let tool = format!("{way}_{class}");
+            let result = call(client, class, &name(&tool)).await;
+            assert_eq!(code(&result), expected, "{tool}: {result}");
+            assert_ne!(refusal(&result)["details"]["sent"], true, "{tool}: {result}");
+            assert_eq!(server.calls(&tool), 1, "{tool}");
+            assert_not_made(gate, &tool, expected).await;
+        }
+    }
+}
+
 async fn call(client: &Client, class: &str, name: &str) -> Value {
     client.two_key_call(class, name, json!({})).await
 }
@@ -165,11 +215,11 @@ async fn an_answer_lost_over_stdio_leaves_its_outcome_unknown() {
     let once = r#"if [ -e "$0" ]; then exit 7; fi; : > "$0"; exec "$@""#;
     let servers = |dir: &Path| {
         let mut servers = json!({});
-        for (way, what, _) in stdio_ways() {
+        for (way, what, expected) in stdio_ways() {
             for class in CLASSES {
                 let tool = format!("{way}_{class}");
                 let mut server = one_tool(dir, &tool, class, &what);
-                if way == "silent" {
+                if expected == "TIMEOUT" {
                     server["call_timeout"] = "1s".into();
                 }
                 if way == "die" {
@@ -212,7 +262,7 @@ async fn an_answer_lost_over_stdio_leaves_its_outcome_unknown() {
 #[tokio::test]
 async fn an_answer_lost_over_http_leaves_its_outcome_unknown() {
     let ways: Vec<&str> = HTTP_WAYS.iter().chain(&HTTP_REFUSALS).map(|(way, _)| *way).collect();
-    let mut server = LossyServer::start(&[&ways[..], &["doubled"]].concat()).await;
+    let mut server = LossyServer::start(&ways).await;
     let (url, slow) = (server.url(), json!({"url": server.url(), "call_timeout": "1s"}));
     let gate = Gate::start(|_| json!({"s": {"url": url}, "slow": slow}), json!({})).await;
     let client = gate.http().await;
@@ -233,27 +283,9 @@ async fn an_answer_lost_over_http_leaves_its_outcome_unknown() {
     let lost = (HTTP_WAYS.len() - 1) * CLASSES.len();
     assert_found(&gate, lost).await;
 
-    for (way, expected) in HTTP_REFUSALS {
-        for class in CLASSES {
-            let tool = format!("{way}_{class}");
-            let result = call(&client, class, &format!("s:{tool}")).await;
-            assert_eq!(code(&result), expected, "{tool}: {result}");
-            assert_ne!(refusal(&result)["details"]["sent"], true, "{tool}: {result}");
-            assert_eq!(server.calls(&tool), 1, "{tool}");
-            assert_not_made(&gate, &tool, expected).await;
-        }
-    }
+    assert_refused(&gate, &client, &server, |tool: &str| format!("s:{tool}")).await;
     // A refused call says nothing about the server.
     assert_eq!(gate.ready("s").await["state"], "ready");
-
-    let doubled = call(&client, "write", "s:doubled_write").await;
-    assert_eq!(code(&doubled), "ok", "{doubled}");
-    let record = record(&gate.home(), "doubled_write").await;
-    assert_eq!(record["status"], "success");
-    let path = format!("/api/v1/activity/{}", record["id"].as_str().unwrap());
-    let (_, shown) = gate.rest(Method::GET, &path, None).await;
-    let warnings = shown["metadata"]["warnings"].to_string();
-    assert!(warnings.contains("the result names a member twice"), "{shown}");
 
     server.stop().await;
     let refused = call(&client, "write", "s:reset_write").await;
@@ -264,15 +296,16 @@ async fn an_answer_lost_over_http_leaves_its_outcome_unknown() {
 
 #[tokio::test]
 async fn an_answer_lost_over_sse_leaves_its_outcome_unknown() {
-    let ways: Vec<&str> = SSE_WAYS.iter().map(|(way, _)| *way).collect();
+    let all = [&SSE_WAYS[..], &HTTP_REFUSALS].concat();
+    let ways: Vec<&str> = all.iter().map(|(way, _)| *way).collect();
     let mut server = LossyServer::start(&[&ways[..], &["fine"]].concat()).await;
     let servers = |_: &Path| {
         let mut servers = json!({"fine_write": {"url": server.sse_url("fine_write")}});
-        for way in &ways {
+        for (way, expected) in &all {
             for class in CLASSES {
                 let tool = format!("{way}_{class}");
                 servers[&tool] = json!({"url": server.sse_url(&tool)});
-                if *way == "silent" {
+                if *expected == "TIMEOUT" {
                     servers[&tool]["call_timeout"] = "1s".into();
                 }
             }
@@ -289,7 +322,10 @@ async fn an_answer_lost_over_sse_leaves_its_outcome_unknown() {
             assert_eq!(server.calls(&tool), 1, "{tool}");
         }
     }
-    assert_found(&gate, SSE_WAYS.len() * CLASSES.len()).await;
+    let lost = SSE_WAYS.len() * CLASSES.len();
+    assert_found(&gate, lost).await;
+    let name = |tool: &str| format!("{tool}:{tool}");
+    assert_refused(&gate, &client, &server, name).await;
     assert_eq!(code(&call(&client, "write", "fine_write:fine_write").await), "ok");
 
     server.stop().await;
@@ -298,39 +334,97 @@ async fn an_answer_lost_over_sse_leaves_its_outcome_unknown() {
     assert_eq!(code(&refused), "UPSTREAM_UNAVAILABLE", "{refused}");
     assert_eq!(refusal(&refused)["details"]["sent"], false, "{refused}");
     assert_eq!(server.calls("fine_write"), 1);
-    assert_found(&gate, SSE_WAYS.len() * CLASSES.len()).await;
+    assert_found(&gate, lost).await;
+}
+
+/// A message is sent again only on a connection that turns out to be dead before it took the message.
+#[tokio::test]
+async fn a_connection_that_breaks_when_it_is_used_again_leaves_the_outcome_unknown() {
+    let server = LossyServer::start(&["kept", "reused"]).await;
+    let url = server.url();
+    let gate = Gate::start(|_| json!({"s": {"url": url}}), json!({})).await;
+    // One connection to the gate has its own connections to the server.
+    let client = gate.stdio().await;
+    for class in CLASSES {
+        let kept = call(&client, class, &format!("s:kept_{class}")).await;
+        assert_eq!(code(&kept), "ok", "{kept}");
+        let tool = format!("reused_{class}");
+        let result = call(&client, class, &format!("s:{tool}")).await;
+        assert_lost(&gate, class, UNKNOWN, (&tool, &result)).await;
+        assert_eq!(server.calls(&tool), 1, "{tool}");
+    }
+    assert_found(&gate, CLASSES.len()).await;
+}
+
+#[tokio::test]
+async fn a_result_that_names_a_member_twice_has_a_warning_on_its_record() {
+    let server = LossyServer::start(&["doubled", "fine"]).await;
+    let twice = json!({"return": r#"{"content":[],"structuredContent":{"n":1,"n":2}}"#});
+    let once = json!({"return": r#"{"content":[],"structuredContent":{"n":1}}"#});
+    let servers = |dir: &Path| {
+        json!({"http": {"url": server.url()},
+            "twice": one_tool(dir, "twice", "write", &twice),
+            "once": one_tool(dir, "once", "write", &once),
+            "sse_twice": {"url": server.sse_url("doubled_read")},
+            "sse_once": {"url": server.sse_url("fine_read")}})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    for (class, name, is_told) in [
+        ("write", "http:doubled_write", true),
+        ("write", "http:fine_write", false),
+        ("write", "twice:twice", true),
+        ("write", "once:once", false),
+        ("read", "sse_twice:doubled_read", true),
+        ("read", "sse_once:fine_read", false),
+    ] {
+        let result = call(&client, class, name).await;
+        assert_eq!(code(&result), "ok", "{name}: {result}");
+        let record = record(&gate.home(), name.split_once(':').unwrap().1).await;
+        assert_eq!(record["status"], "success", "{name}");
+        let warnings = warnings(gate.dir.path(), &record).await;
+        assert_eq!(warnings.contains(NAMED_TWICE), is_told, "{name}: {warnings}");
+    }
 }
 
 #[tokio::test]
 async fn a_call_cancelled_after_it_was_sent_leaves_its_outcome_unknown() {
+    let server = LossyServer::start(&["silent", "hang"]).await;
     let servers = |dir: &Path| {
-        let mut servers = json!({});
+        let mut servers = json!({"http": {"url": server.url()}});
         for class in CLASSES {
-            let tool = format!("hang_{class}");
-            servers[&tool] = one_tool(dir, &tool, class, &json!("hang"));
+            let (stuck, hang) = (format!("stuck_{class}"), format!("hang_{class}"));
+            servers[&stuck] = one_tool(dir, &stuck, class, &json!("hang"));
+            servers[&hang] = json!({"url": server.sse_url(&hang)});
         }
         servers
     };
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
     for class in CLASSES {
-        let tool = format!("hang_{class}");
-        let params = Some(to_raw(&two_keys(class, &format!("{tool}:{tool}"), json!({}))));
-        let asked = Ask::new("tools/call", params, PATIENCE);
-        let cancel = asked.cancel.clone();
-        let running = client.peer.request(asked);
-        tokio::pin!(running);
-        let dir = gate.dir.path();
-        tokio::select! {
-            answer = &mut running => panic!("{tool}: {answer:?}"),
-            () = eventually(|| async { (logged(dir, &tool) == 1).then_some(()) }) => {}
+        for (way, name) in [
+            ("stuck", format!("stuck_{class}:stuck_{class}")),
+            ("silent", format!("http:silent_{class}")),
+            ("hang", format!("hang_{class}:hang_{class}")),
+        ] {
+            let tool = format!("{way}_{class}");
+            let count = || logged(gate.dir.path(), &tool) + server.calls(&tool);
+            let params = Some(to_raw(&two_keys(class, &name, json!({}))));
+            let asked = Ask::new("tools/call", params, PATIENCE);
+            let cancel = asked.cancel.clone();
+            let running = client.peer.request(asked);
+            tokio::pin!(running);
+            tokio::select! {
+                answer = &mut running => panic!("{tool}: {answer:?}"),
+                () = eventually(|| async { (count() == 1).then_some(()) }) => {}
+            }
+            cancel.cancel();
+            assert!(matches!(running.await, Err(RequestError::Cancelled)), "{tool}");
+            assert_unknown(&gate, class, "CANCELLED", &tool).await;
+            assert_eq!(count(), 1, "{tool}");
         }
-        cancel.cancel();
-        assert!(matches!(running.await, Err(RequestError::Cancelled)), "{tool}");
-        assert_unknown(&gate, class, "CANCELLED", &tool).await;
-        assert_eq!(logged(dir, &tool), 1, "{tool}");
     }
-    assert_found(&gate, CLASSES.len()).await;
+    assert_found(&gate, 3 * CLASSES.len()).await;
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 
 use crate::foreign::servers;
 use crate::ledger::{record, records, records_when, whole_chains};
+use crate::outcome::{NAMED_TWICE, warnings};
 
 /// Messages in a formatting that none of our programs would produce.
 const LINES: [&str; 8] = [
@@ -54,7 +55,7 @@ pub(crate) fn words(entry: &Value) -> Vec<OsString> {
     words.map(|word| word.as_str().unwrap().into()).collect()
 }
 
-fn wrapped(dir: &Path, name: &str, words: &[OsString]) -> Wire {
+pub(crate) fn wrapped(dir: &Path, name: &str, words: &[OsString]) -> Wire {
     let mut command = program(dir);
     command.args(["wrap", "--name", name, "--"]).args(words);
     Wire::open(command)
@@ -246,6 +247,27 @@ async fn an_unknown_tool_is_refused_as_servers_do() {
         (&record["status"], &record["outcome"]["status"]),
         (&json!("blocked"), &json!("failure"))
     );
+    let receipt = record["receipt_id"].as_str();
+    assert!(receipt.is_some_and(|id| !id.is_empty()), "it is signed: {record}");
+}
+
+#[tokio::test]
+async fn a_result_that_names_a_member_twice_passes_with_a_warning_on_its_record() {
+    let dir = TempDir::new().unwrap();
+    let result = |text: &str| json!({"return": text});
+    let tools = json!([
+        {"name": "twice", "x-do": result(r#"{"content":[],"structuredContent":{"n":1,"n":2}}"#)},
+        {"name": "once", "x-do": result(r#"{"content":[],"structuredContent":{"n":1}}"#)},
+    ]);
+    let mut wire = wrapped(dir.path(), "s", &words(&scripted(dir.path(), "s", &tools)));
+    wire.greet().await;
+    for (tool, is_told) in [("twice", true), ("once", false)] {
+        let answer = wire.call(tool, tool, json!({})).await;
+        assert_eq!(code(&answer["result"]), "ok", "{answer}");
+        let record = record(&home(&dir), tool).await;
+        let warnings = warnings(dir.path(), &record).await;
+        assert_eq!(warnings.contains(NAMED_TWICE), is_told, "{tool}: {warnings}");
+    }
 }
 
 #[tokio::test]
