@@ -382,6 +382,61 @@ async fn a_second_tab_or_a_replayed_response_changes_nothing() {
     assert_eq!(gate.stop().await, Some(0));
 }
 
+/// What another program left in a browser at the plain address sees the answer to a sign-in. The
+/// code in it is worth nothing without the verifier, which only the gate has.
+#[tokio::test]
+async fn a_code_is_worth_nothing_to_one_who_only_sees_it() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::start(dir.path(), json!({})).await;
+    let gate = authority.gate().await;
+    let (_, begun) = gate.rest(Method::POST, "/api/v1/servers/s/login", None).await;
+    let address = reqwest::Url::parse(begun["address"].as_str().unwrap()).unwrap();
+    let held = tokio::process::Command::new(browser(gate.dir.path()))
+        .args(["--hold", address.as_str()])
+        .output()
+        .await
+        .unwrap();
+    let callback = reqwest::Url::parse(stdout(&held).trim_end()).unwrap();
+    let of = |url: &reqwest::Url, name: &str| {
+        let (_, value) = url.query_pairs().find(|(it, _)| it == name).unwrap();
+        value.into_owned()
+    };
+    let code = of(&callback, "code");
+    let (client, redirect) = (of(&address, "client_id"), of(&address, "redirect_uri"));
+    let resource = authority.url().to_owned();
+    let token = address.join("/token").unwrap();
+    let challenge = of(&address, "code_challenge");
+    for verifier in [None, Some("a".repeat(43)), Some(challenge)] {
+        let mut form = reqwest::Url::parse("form:").unwrap();
+        form.query_pairs_mut()
+            .append_pair("grant_type", "authorization_code")
+            .append_pair("code", &code)
+            .append_pair("client_id", &client)
+            .append_pair("redirect_uri", &redirect)
+            .append_pair("resource", &resource)
+            .extend_pairs(verifier.as_ref().map(|verifier| ("code_verifier", verifier)));
+        let answer = http_client()
+            .post(token.clone())
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form.query().unwrap().to_owned());
+        let answer = answer.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let told: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        assert_eq!((status, &told["error"]), (400, &json!("invalid_grant")), "{told}");
+        assert_eq!(told["access_token"], Value::Null);
+    }
+    let issued = authority.test("issued").await;
+    assert!(issued.as_array().unwrap().iter().all(Value::is_null), "{issued}");
+    // Control: the same code is a sign-in for the gate, which has the verifier.
+    opened(gate.dir.path(), callback.as_str()).await;
+    gate.ready("s").await;
+    assert_looks(&gate.http().await).await;
+    assert_eq!(gate.stop().await, Some(0));
+}
+
 #[tokio::test]
 async fn what_a_server_granted_is_removed_with_the_server() {
     if !foreign::are_here_or_skipped() {

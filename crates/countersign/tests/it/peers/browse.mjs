@@ -1,13 +1,16 @@
 // A browser for people who agree to everything: opens the address given last, follows redirects, sends
-// forms unchanged, keeps cookies, and prints the last address. With `--deny` it declines to confirm a code.
+// forms unchanged, keeps cookies, and prints the last address. With `--deny` it declines to confirm a code;
+// with `--hold` it does not open the last address, if that is a callback.
 import { readFile } from 'node:fs/promises';
 
 const refuses = process.argv.includes('--deny');
 let address = await led(process.argv.at(-1));
 let form;
 const jar = new Map();
+const holds = process.argv.includes('--hold');
 for (let step = 0; step < 20; step++) {
-    const { host } = new URL(address);
+    const { host, pathname } = new URL(address);
+    if (holds && pathname.endsWith('/callback')) break;
     const cookies = [...(jar.get(host) ?? new Map())].map(([name, value]) => `${name}=${value}`);
     const headers = { cookie: cookies.join('; ') };
     const sent = form && { method: 'POST', body: form };
