@@ -31,6 +31,7 @@ mod tests;
 pub use crate::touches::RecordedTouch;
 pub use activity::Activity;
 pub use agents::SeenAgent;
+pub(crate) use audit::records::RecordSpan;
 pub(crate) use audit::touches::signed as signed_touches;
 pub use audit::{AuditSource, LedgerPlace, SIGNING_TIME_MAX};
 pub use coverage::{CoverageFilter, TargetCoverage, TargetLosses};

@@ -4,6 +4,7 @@
 
 mod database;
 mod rebuild;
+mod records;
 mod strangers;
 
 use std::path::Path;
@@ -86,6 +87,7 @@ pub fn repair_by_step(
     reached("recovered");
     done.extend(words(&recovered));
     done.extend(strangers::remove(&db, home, &keys.known())?);
+    done.extend(records::make(&db, &keys.known(), is_new)?);
     // What was filed between other receipts is not the end of its chain.
     done.extend(correct_rows(&db, home, &keys.known())?);
     let is_past = !doubts.is_empty() || recovered.lost > 0;

@@ -3,7 +3,7 @@
 
 mod columns;
 mod measured;
-mod records;
+pub(super) mod records;
 pub(super) mod touches;
 
 use std::borrow::Cow;

@@ -124,7 +124,11 @@ pub(super) fn lacks_touches(db: &Connection) -> Result<bool, StoreError> {
     Ok(db.prepare(sql)?.exists([])?)
 }
 
-fn target_number(db: &Connection, system: &str, resource: &str) -> Result<i64, StoreError> {
+pub(super) fn target_number(
+    db: &Connection,
+    system: &str,
+    resource: &str,
+) -> Result<i64, StoreError> {
     let words = "INSERT OR IGNORE INTO targets (system, resource) VALUES (?1, ?2)";
     db.prepare_cached(words)?.execute([system, resource])?;
     let words = "SELECT target FROM targets WHERE system = ?1 AND resource = ?2";

@@ -585,6 +585,33 @@ async fn a_journal_that_comes_back_after_its_chain_ended_costs_no_call() {
 }
 
 #[tokio::test]
+async fn a_record_that_is_gone_is_made_again_from_its_receipt() {
+    let home = Home::new();
+    let store = home.open();
+    for class in [Class::Read, Class::Write, Class::Destructive] {
+        call(&store, class).await.unwrap();
+    }
+    let (mut failed, mut end) =
+        (started(Class::Write), super::support::ended(&started(Class::Read)));
+    end.id.clone_from(&failed.id);
+    end.status = store::RecordStatus::Blocked;
+    (end.error_code, end.error_message) = (Some("DENIED".into()), Some("not today".to_owned()));
+    failed.warnings = vec!["a warning".to_owned()];
+    store.append(Entry::Whole(Box::new(failed), Box::new(end))).await.unwrap();
+    store.close().await.unwrap();
+    change(
+        &home,
+        "DELETE FROM payloads; DELETE FROM touches; DELETE FROM activity WHERE number > 1",
+    );
+    assert_eq!(faults(&home).len(), 1, "{:?}", faults(&home));
+    let done = store::repair::repair(home.path(), None).unwrap();
+    assert!(done.iter().any(|done| done.starts_with("made 3 records again")), "{done:?}");
+    assert_eq!(faults(&home), Vec::<String>::new());
+    assert_eq!(home.look().calls.len(), 4);
+    assert_eq!(store::repair::repair(home.path(), None).unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_copy_fills_the_places_that_a_sound_database_lacks() {
     let home = ended_chains(2).await;
     let chain = home.look().chains[0].id.clone();

@@ -50,7 +50,7 @@ const DISORDER: SignedDuration = SignedDuration::from_secs(60);
 
 /// The records that are kept.
 #[derive(Clone, Copy)]
-pub(super) struct RecordSpan {
+pub(crate) struct RecordSpan {
     first: Option<FirstRecord>,
 }
 
@@ -73,7 +73,7 @@ pub(super) enum RecordCheck {
 }
 
 impl RecordSpan {
-    pub(super) fn of(db: &Connection) -> Result<RecordSpan, StoreError> {
+    pub(crate) fn of(db: &Connection) -> Result<RecordSpan, StoreError> {
         let sql = "SELECT number, started_us, (SELECT MAX(number) FROM activity) FROM activity
                    ORDER BY number LIMIT 1";
         let first = db.query_row(sql, [], |row| {
@@ -120,7 +120,7 @@ impl RecordSpan {
     }
 
     /// Reports whether retention may have deleted a record that began at this time.
-    fn may_lack(self, started: Timestamp, now: Timestamp) -> bool {
+    pub(crate) fn may_lack(self, started: Timestamp, now: Timestamp) -> bool {
         let is_old = now.duration_since(started) > KEPT_FOR;
         match self.first {
             None => is_old,

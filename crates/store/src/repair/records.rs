@@ -1,0 +1,150 @@
+//! Records that are gone while their receipts are there: they are made again from what is signed, without
+//! arguments and results. One whose deletion is stated, or that retention may have deleted, stays away.
+
+use jiff::Timestamp;
+use receipt::PublicKey;
+use receipt::verify::SignedReceipt;
+use rusqlite::{Connection, params};
+use serde_json::Value;
+
+use super::rebuild;
+use crate::database::{change, transaction};
+use crate::error::StoreError;
+use crate::read::RecordSpan;
+use crate::record::RecordKind;
+use crate::upkeep::stated::StatedDeletions;
+use crate::write::compose::{OUTCOME, RECORD_TYPE};
+
+/// The receipts of which no record is there.
+const LONE: &str = "SELECT chain, receipt_json FROM receipts JOIN chains USING (chain_id)
+    WHERE NOT EXISTS (SELECT 1 FROM activity WHERE activity.id = substr(receipts.id, 13))
+    ORDER BY chain_id, sequence";
+
+/// Makes such records again; returns what was made, in words. In a new database, any of them may be
+/// missing.
+pub(super) fn make(
+    db: &Connection,
+    keys: &[PublicKey],
+    is_new: bool,
+) -> Result<Option<String>, StoreError> {
+    let (stated, span, now) =
+        (StatedDeletions::of_home(db)?, RecordSpan::of(db)?, Timestamp::now());
+    let made = transaction::whole(db, |db| {
+        let mut statement = db.prepare(LONE)?;
+        let mut rows = statement.query([])?;
+        let (mut made, mut changed) = (0, change::latest(db)?);
+        while let Some(row) = rows.next()? {
+            let Ok(text) = row.get::<_, String>(1) else { continue };
+            let Ok((signed, receipt)) = SignedReceipt::read(&text) else { continue };
+            let subject = &receipt["credentialSubject"];
+            let token =
+                text_of(&subject["principal"]["id"]).and_then(|id| id.strip_prefix("token:"));
+            let started = text_of(&subject["action"]["timestamp"]).and_then(|at| at.parse().ok());
+            let (Some(token), Some(started)) = (token, started) else { continue };
+            let is_deleted =
+                stated.cover(token, started) || (!is_new && span.may_lack(started, now));
+            let is_signed = signed.key_among(keys).is_some_and(|key| signed.verify(key).is_ok());
+            if is_signed && !is_deleted {
+                changed += 1;
+                insert(db, (row.get(0)?, changed), (&receipt, token, started))?;
+                made += 1;
+            }
+        }
+        Ok(made)
+    })?;
+    if made == 0 {
+        return Ok(None);
+    }
+    rebuild::make_touches(db)?;
+    Ok(Some(format!(
+        "made {made} records again from their receipts, without arguments and results"
+    )))
+}
+
+/// Inserts the record that a receipt describes.
+fn insert(
+    db: &Connection,
+    (chain, changed): (i64, i64),
+    (receipt, token, started): (&Value, &str, Timestamp),
+) -> Result<(), StoreError> {
+    let (issuer, subject) = (&receipt["issuer"], &receipt["credentialSubject"]);
+    let (runtime, action, outcome) = (&issuer["runtime"], &subject["action"], &subject["outcome"]);
+    let id = text_of(&receipt["id"]).unwrap_or_default();
+    let of = |name: &str| text_of(&runtime[name]);
+    let name = of("agent_id").unwrap_or_default();
+    let client = text_of(&issuer["name"]).unwrap_or_default();
+    db.prepare_cached("INSERT OR IGNORE INTO agents (name, client, token) VALUES (?1, ?2, ?3)")?
+        .execute([name, client, token])?;
+    let target = &action["target"];
+    let target = match (text_of(&target["system"]), text_of(&target["resource"])) {
+        (Some(system), Some(resource)) => Some(rebuild::target_number(db, system, resource)?),
+        (_, None) | (None, _) => None,
+    };
+    let (code, error) = (of("verdict"), text_of(&outcome["error"]));
+    let message = match (code, error) {
+        (Some(code), Some(error)) => {
+            error.strip_prefix(code).and_then(|rest| rest.strip_prefix(": "))
+        }
+        (_, error) => error,
+    };
+    let warnings = runtime["warnings"].as_array().map(|all| Value::from(all.clone()).to_string());
+    db.prepare_cached(
+        "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
+           session_id, request_id, started_us, duration_us, status, error_code, error_message,
+           tool_variant, intent_type, data_sensitivity, reason, effective_class, unverified, target,
+           target_basis, correlation_id, receipt_id, trace_id, warnings, arguments_bytes,
+           response_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT agent FROM agents
+             WHERE name = ?9 AND client = ?10 AND token = ?11), ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+           ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)",
+    )?
+    .execute(params![
+        id.trim_start_matches("urn:receipt:"),
+        changed,
+        chain,
+        of(RECORD_TYPE).unwrap_or(RecordKind::ToolCall.as_str()),
+        of("source").unwrap_or_default(),
+        of("surface").unwrap_or_default(),
+        of("server").unwrap_or_default(),
+        of("tool").unwrap_or_default(),
+        name,
+        client,
+        token,
+        text_of(&issuer["session_id"]),
+        text_of(&action["idempotency_key"]),
+        started.as_microsecond(),
+        runtime["duration_us"].as_i64(),
+        status(outcome, runtime),
+        code,
+        message,
+        of("tool_variant"),
+        of("declared_class"),
+        of("data_sensitivity"),
+        of("reason"),
+        of("effective_class"),
+        runtime["unverified"] == true,
+        target,
+        of("target_basis"),
+        text_of(&subject["correlation_id"]),
+        id,
+        of("trace_id"),
+        warnings,
+        runtime["arguments_bytes"].as_i64().unwrap_or_default(),
+        runtime["response_bytes"].as_i64().unwrap_or_default(),
+    ])?;
+    Ok(())
+}
+
+/// Returns the status of the record whose outcome is signed.
+fn status<'a>(outcome: &Value, runtime: &'a Value) -> &'a str {
+    match (text_of(&outcome["status"]), text_of(&runtime[OUTCOME])) {
+        (Some("success"), _) => "success",
+        (Some("failure"), precisely) => precisely.unwrap_or("error"),
+        (_, _) if runtime["interrupted"] == true => "interrupted",
+        (_, _) => "pending",
+    }
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    value.as_str()
+}
