@@ -17,6 +17,7 @@ use testkit::wait::eventually;
 
 use crate::events::{connect, frame, hook, send_frame};
 use crate::ledger::records_when;
+use crate::wrap::{words, wrapped};
 
 /// The places in which a text enters the gate.
 #[derive(Clone, Copy, Debug)]
@@ -345,16 +346,25 @@ async fn answers(gate: &Gate, kept: &[Value]) -> Vec<(String, Vec<u8>)> {
 /// A key that the operator has chosen, which only its file gives away.
 const OWN_KEY: &str = "tuesday-lunch-with-ada";
 
+/// Puts that key into the home below a folder.
+fn put_own_key(dir: &Path) {
+    let home = dir.join("home");
+    std::fs::create_dir(&home).unwrap();
+    let key = home.join("api-key");
+    std::fs::write(&key, OWN_KEY).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn own_key() -> Planted {
+    Planted { written: OWN_KEY.to_owned(), core: OWN_KEY.to_owned() }
+}
+
 async fn open(collector: &Collector) -> Gate {
     let dir = tempfile::tempdir().unwrap();
     let server = testkit::upstream::scripted(dir.path(), "s", &script());
     let config = json!({"mcpServers": {"s": server}, "search": {"learned": false}});
     std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
-    let home = dir.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let key = home.join("api-key");
-    std::fs::write(&key, OWN_KEY).unwrap();
-    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    put_own_key(dir.path());
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str());
     let gate =
         Gate::open_with(dir, |command| command.envs([endpoint, ("OTEL_BSP_SCHEDULE_DELAY", "50")]));
@@ -368,7 +378,7 @@ async fn secrets_of_86_families_in_29_places_are_kept_nowhere() {
     let collector = Collector::grpc().await;
     let mut gate = open(&collector).await;
     let mut planted = planted();
-    planted.push(Planted { written: OWN_KEY.to_owned(), core: OWN_KEY.to_owned() });
+    planted.push(own_key());
     let token = gate.secret("agent-token");
     planted.push(Planted { written: token.clone(), core: token });
     plant_seed(&gate, &Seed::Word).await;
@@ -460,4 +470,57 @@ async fn smoke_the_output_of_a_workflow_keeps_no_secret() {
     let id = shown["runs"][0]["id"].as_str().unwrap();
     let shown = run(dir.path(), ["runs", "show", id, "-o", "json"]).await;
     assert!(stdout(&shown).contains("[redacted"), "the rest is kept: {}", stdout(&shown));
+}
+
+/// Returns the files of a home that have a text in them.
+fn holders(home: &Path, text: &str) -> usize {
+    let has_it = |file: &PathBuf| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).contains(text)
+    };
+    files(home).iter().filter(|file| has_it(file)).count()
+}
+
+#[tokio::test]
+async fn a_key_that_the_operator_chose_is_hidden_by_wrap_too() {
+    let dir = tempfile::tempdir().unwrap();
+    put_own_key(dir.path());
+    let home = dir.path().join("home");
+    let server = testkit::upstream::scripted(dir.path(), "s", &script());
+    let mut wire = wrapped(dir.path(), "s", &words(&server));
+    wire.greet().await;
+    let pieces = Seed::Secret(&own_key()).pieces(Place::ResultText);
+    for (id, tool, args) in [
+        ("echo", "echo", json!({"note": OWN_KEY, OWN_KEY: [OWN_KEY], "word": "kept-as-it-is"})),
+        ("mirror", "mirror", json!({"text": pieces, "stderr": pieces})),
+        ("unknown", OWN_KEY, json!({})),
+    ] {
+        wire.call(id, tool, args).await;
+    }
+    wire.close();
+    wire.ended().await;
+    records_when(&home, |records| records.len() == 3).await;
+    assert_clean_home(&[own_key()], &home);
+    assert!(holders(&home, "kept-as-it-is") > 0 && holders(&home, "[redacted") > 0);
+}
+
+#[tokio::test]
+async fn a_key_that_the_operator_chose_is_hidden_by_run_too() {
+    let dir = tempfile::tempdir().unwrap();
+    put_own_key(dir.path());
+    std::fs::create_dir(dir.path().join("work")).unwrap();
+    let told = format!("it is {OWN_KEY}, and kept-as-it-is\n");
+    std::fs::write(dir.path().join("work/secrets.txt"), told).unwrap();
+    let flow = json!({"name": "flow", "states": {
+        "initial": "show",
+        "show": {"type": "step", "dir": "work", "command": format!("cat secrets.txt; echo {OWN_KEY} >&2"),
+                 "on_success": "done"},
+        "done": {"type": "terminal", "status": "success"},
+    }});
+    std::fs::write(dir.path().join("flow.yaml"), flow.to_string()).unwrap();
+    let output = run(dir.path(), ["run", "flow.yaml", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let home = dir.path().join("home");
+    assert_clean_home(&[own_key()], &home);
+    assert!(holders(&home, "kept-as-it-is") > 0 && holders(&home, "[redacted") > 0);
 }
