@@ -80,13 +80,7 @@ fn insert(
         (Some(system), Some(resource)) => Some(rebuild::target_number(db, system, resource)?),
         (_, None) | (None, _) => None,
     };
-    let (code, error) = (of("verdict"), text_of(&outcome["error"]));
-    let message = match (code, error) {
-        (Some(code), Some(error)) => {
-            error.strip_prefix(code).and_then(|rest| rest.strip_prefix(": "))
-        }
-        (_, error) => error,
-    };
+    let code = of("verdict");
     let warnings = runtime["warnings"].as_array().map(|all| Value::from(all.clone()).to_string());
     db.prepare_cached(
         "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
@@ -116,7 +110,7 @@ fn insert(
         runtime["duration_us"].as_i64(),
         status(outcome, runtime),
         code,
-        message,
+        message(code, text_of(&outcome["error"])),
         of("tool_variant"),
         of("declared_class"),
         of("data_sensitivity"),
@@ -133,6 +127,12 @@ fn insert(
         runtime["response_bytes"].as_i64().unwrap_or_default(),
     ])?;
     Ok(())
+}
+
+/// Returns the message of an error that is signed with its code.
+fn message<'a>(code: Option<&str>, error: Option<&'a str>) -> Option<&'a str> {
+    let Some(code) = code else { return error };
+    error.and_then(|error| error.strip_prefix(code)).and_then(|rest| rest.strip_prefix(": "))
 }
 
 /// Returns the status of the record whose outcome is signed.
