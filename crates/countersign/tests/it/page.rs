@@ -24,6 +24,7 @@ use crate::runs;
 
 mod alive;
 mod busy;
+mod proxied;
 mod squatter;
 mod touched;
 
@@ -158,7 +159,9 @@ async fn a_call_is_seen_as_it_happens() {
     if !foreign::are_here_or_skipped() {
         return;
     }
-    let gate = Gate::scripted(plain_tools()).await;
+    let mut tools = plain_tools();
+    tools.as_array_mut().unwrap().push(json!({"name": "die", "x-do": "die"}));
+    let gate = Gate::scripted(tools).await;
     gate.ready("s").await;
     let client = gate.http().await;
     let act = async |what: &str, args: Value| match what {

@@ -150,4 +150,23 @@ await scenario(async ({ page, context, faults }) => {
   answer();
   await page.waitForFunction((calls) => document.querySelector('.figures .figure')?.textContent === String(calls), made);
   check(!isLost, 'the request was not given up');
+
+  // The answer of a server that died is lost: the call may have taken effect, which is no failure.
+  check(await page.locator('.figures').getByText('outcome unknown').count() === 0, 'no outcome is unknown yet');
+  same((await outside('call', { operation: 'write', tool: 's:die', args: {} })).code, 'OUTCOME_UNKNOWN');
+  const unknown = page.locator('.figures li').filter({ hasText: 'outcome unknown' });
+  await unknown.waitFor();
+  same(await unknown.locator('.figure').innerText(), '1');
+  await goTo(page, '#/activity');
+  await page.locator('tr[data-id]').filter({ hasText: 's:echo' }).first().waitFor();
+  const died = page.locator('tr[data-id]').filter({ hasText: 's:die' });
+  same((await died.locator('.state').innerText()).replace(/\W/g, ''), 'unknown');
+  check(await died.getByText('OUTCOME_UNKNOWN', { exact: true }).isVisible(), 'the row shows the code');
+  await page.getByLabel('Status').selectOption('unknown');
+  await rows(1);
+  await addressed(page, 'status=unknown');
+  same(await died.count(), 1);
+  same(await page.locator('tr[data-id]').filter({ hasText: 's:echo' }).count(), 0);
+  await died.click();
+  await details.getByText('may have taken effect').waitFor();
 });
