@@ -4,21 +4,36 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
 
 use domain::policy::{Lock, LockStatus};
+use mcp::Version;
+use serde_json::json;
 use store::RecordStatus;
+use testkit::gate::Gate;
 
-use super::{fault, root, without_blocks, words};
+use super::{blocks, fault, root, without_blocks, words};
 use crate::tidy::{Source, files, rust_files};
 
 /// Pages that name functions, types and tests.
-const ABOUT_CODE: [&str; 5] = [
+const ABOUT_CODE: [&str; 12] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
     "docs/code-map.md",
+    "docs/decisions.md",
+    "docs/performance.md",
+    "docs/search.md",
+    "docs/security.md",
+    "docs/trust.md",
     "crates/store/README.md",
     "crates/gateway/src/upstream/README.md",
 ];
+
+/// Names that these pages mention and that are not in the code: that of another project, and the
+/// file that a command writes.
+const ELSEWHERE: [&str; 2] = ["axum::serve", "crates/countersign/benches/results/compare.json"];
 
 /// The words in front of a definition's name.
 const KINDS: [&str; 9] =
@@ -29,19 +44,21 @@ const OUT_OF_SCOPE: &str = "docs/out-of-scope.md";
 #[test]
 fn smoke_places_in_the_code_exist() {
     let code = Code::of_workspace();
-    for page in ABOUT_CODE.into_iter().chain(["README.md", "SECURITY.md", "docs/trust.md"]) {
+    for page in ABOUT_CODE {
         let faults = code.faults(&without_blocks(&text(page)));
         assert!(faults.is_empty(), "{page}:\n{}", faults.join("\n"));
     }
     let text = "`crates/nowhere` and `cli/nowhere.rs`, `dispatch` of `main.rs`, `Gateway::no_such_method` \
         *`hostile::no_test_of_this_name`*; but `crates/domain`, `cli/activity.rs`, `dispatch` in \
-        `crates/countersign/src/lib.rs`, `Gateway::make`, `config::tests`, `cli/<command>.rs`";
+        `crates/countersign/src/lib.rs`, `Gateway::make`, `config::tests`, `cli/<command>.rs`, \
+        `axum::serve`, `disp…` in `lib.rs`, `patch…` in `lib.rs`";
     let expected = [
         "crates/nowhere",
         "cli/nowhere.rs",
         "Gateway::no_such_method",
         "hostile::no_test_of_this_name",
         "dispatch in main.rs",
+        "patch… in lib.rs",
     ];
     assert_eq!(code.faults(text), expected);
 }
@@ -94,7 +111,8 @@ async fn a_feature_that_exists_is_noticed() {
         | Sign-in of each agent | one | `login` |\n| Writing the file | never | `countersign connect --import` |\n\
         | Calls over REST | none | `POST /api/v1/tools/call` |\n| Nothing named | none | x |\n\
         | Certificates in place of `tls` | none | `client_ca`, `countersign tls`, `GET /api/v1/tls` |\n\
-        | Records elsewhere | none | `store` |";
+        | Records elsewhere | none | `store` |\n| Protocol 2025-11-25 | 2024-11-05 to 2025-06-18. | – |\n\
+        | Protocol 1999-01-01 | 2024-11-05 to 2025-11-25. | – |";
     let mut faults = Vec::new();
     for row in missing_features(page) {
         faults.extend(facts.faults(&row).await);
@@ -106,8 +124,117 @@ async fn a_feature_that_exists_is_noticed() {
         "Writing the file: 'countersign connect --import' exists",
         "Calls over REST: 'POST /api/v1/tools/call' exists",
         "Nothing named: no name and no –",
+        "Protocol 2025-11-25: the gate speaks it",
+        "Protocol 2025-11-25: the gate speaks 2024-11-05 to 2025-11-25",
     ];
     assert_eq!(faults, expected);
+}
+
+/// The output that the front page shows is that of the program: its sentences are in the source or
+/// in a golden screen, and its tables have the columns of one.
+#[test]
+fn what_the_readme_shows_is_what_the_program_prints() {
+    let printed = Printed::of_workspace();
+    let shown = blocks(Path::new("README.md"));
+    let shown: Vec<String> =
+        shown.into_iter().filter(|it| it.mark == "console").map(|it| it.text).collect();
+    assert!(shown.len() >= 4, "{} blocks were found", shown.len());
+    let claims: Vec<String> = shown.iter().flat_map(|text| claims_of(text)).collect();
+    for expected in ["is ready on", "TIME AGENT TOOL INTENT STATUS DURATION TARGET WHY ID"] {
+        assert!(claims.iter().any(|claim| claim == expected), "{claims:?}");
+    }
+    let faults: Vec<&String> = claims.iter().filter(|claim| !printed.has(claim)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    let invented = "$ countersign activity list no such words here\nTIME  AGENT  PLACE\n\
+        Countersign 0.1.0 is ready on http://x\n'x' is quite outside the workspace root, isn't it";
+    let claims = claims_of(invented);
+    let faults: Vec<&String> = claims.iter().filter(|claim| !printed.has(claim)).collect();
+    assert_eq!(faults, ["TIME AGENT PLACE", "is quite outside the workspace root,"]);
+}
+
+#[tokio::test]
+async fn agents_see_as_many_tools_as_the_readme_says() {
+    const NUMBERS: [&str; 10] =
+        ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let readme = text("README.md");
+    let (_, told) = readme.split_once("the agent sees ").expect("the number of tools");
+    let told = told.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    let gate = Gate::scripted(json!([{"name": "t"}])).await;
+    let list = gate.http().await.request("tools/list", json!({})).await.unwrap();
+    let count = list["tools"].as_array().unwrap().len();
+    assert_eq!(NUMBERS[count], told, "{list}");
+}
+
+/// Returns what an output claims that the program prints: the heads of tables, and the longest parts
+/// of its sentences that no call changes.
+fn claims_of(output: &str) -> Vec<String> {
+    let mut claims = Vec::new();
+    for line in output.lines().filter(|line| !line.contains("$ ")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_upper = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+        if words.len() > 1 && words.iter().all(is_upper) {
+            claims.push(words.join(" "));
+            continue;
+        }
+        let cells = line.split("  ").filter(|cell| !cell.trim().is_empty());
+        claims.extend(cells.flat_map(sentences));
+    }
+    claims
+}
+
+/// Returns each run of three words or more that have letters alone, up to a colon.
+fn sentences(cell: &str) -> Vec<String> {
+    let (mut found, mut run) = (Vec::new(), Vec::new());
+    let is_fixed = |word: &str| {
+        let letters = word.trim_end_matches([',', ';', ':', '.']);
+        !letters.is_empty() && letters.chars().all(|c| c.is_ascii_alphabetic())
+    };
+    for word in cell.split_whitespace().chain([""]) {
+        if is_fixed(word) {
+            run.push(word);
+        }
+        if !is_fixed(word) || word.ends_with(':') {
+            found.extend((run.len() >= 3).then(|| run.join(" ")));
+            run.clear();
+        }
+    }
+    found
+}
+
+/// The texts that the program prints.
+struct Printed {
+    /// The sources, with texts of several lines in one.
+    sources: Vec<String>,
+    /// The lines of the golden screens, with single blanks.
+    screens: Vec<String>,
+}
+
+impl Printed {
+    fn of_workspace() -> Printed {
+        let of_program = rust_files().into_iter().filter(|rust| rust.shown().contains("/src/"));
+        let joined = |source: Source| {
+            let mut lines = source.text.split("\\\n");
+            let first = lines.next().unwrap_or_default().to_owned();
+            lines.fold(first, |text, line| text + line.trim_start())
+        };
+        let folder = root().join("crates/countersign/tests/it/golden/screens");
+        let screens = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let lines = screens.flat_map(|file| {
+            let text = fs::read_to_string(file).unwrap();
+            let lines = text.lines().map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+            lines.collect::<Vec<_>>()
+        });
+        Printed { sources: of_program.map(joined).collect(), screens: lines.collect() }
+    }
+
+    /// Reports whether a claim is true: a head of a table is that of a screen, and a sentence is in
+    /// a source or on a screen.
+    fn has(&self, claim: &str) -> bool {
+        if claim.chars().all(|c| c.is_ascii_uppercase() || c == ' ') {
+            return self.screens.iter().any(|line| line == claim);
+        }
+        self.sources.iter().chain(&self.screens).any(|text| text.contains(claim))
+    }
 }
 
 /// The code as documents may name it.
@@ -137,8 +264,12 @@ impl Code {
         let misplaced = parts.windows(4).skip(1).step_by(2).filter_map(|parts| {
             let (name, file) = (parts[0].trim_end_matches('!'), parts[2]);
             let is_place = [" in ", " of "].contains(&parts[1]) && file.ends_with(".rs");
+            let is_named = |defined: &String| match name.strip_suffix('…') {
+                Some(start) => defined.starts_with(start),
+                None => defined == name,
+            };
             let is_there = |rust: &RustFile| {
-                is_file(&rust.source.shown(), file) && rust.defined.contains(name)
+                is_file(&rust.source.shown(), file) && rust.defined.iter().any(is_named)
             };
             (is_place && !self.rust.iter().any(is_there)).then(|| format!("{name} in {file}"))
         });
@@ -148,6 +279,9 @@ impl Code {
     /// Reports whether a name exists, if it looks like that of a file, a folder, a function, a type
     /// or a test.
     fn has(&self, name: &str) -> bool {
+        if ELSEWHERE.contains(&name) {
+            return true;
+        }
         let is_path =
             |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
         let is_in_folder =
@@ -245,6 +379,14 @@ impl Facts {
         };
         let named = self.top_keys.iter().filter(named);
         faults.extend(named.map(|key| format!("the config has the key '{key}'")));
+        if let Some(date) = row.feature.strip_prefix("Protocol ") {
+            let [oldest, .., newest] = Version::ALL.map(Version::as_str);
+            let range = format!("{oldest} to {newest}");
+            let is_spoken = Version::parse(date).is_some();
+            faults.extend(is_spoken.then(|| "the gate speaks it".to_owned()));
+            let is_told = row.instead.contains(&range);
+            faults.extend((!is_told).then(|| format!("the gate speaks {range}")));
+        }
         for name in spans(&row.names) {
             if self.exists(name).await {
                 faults.push(format!("'{name}' exists"));
@@ -268,6 +410,8 @@ impl Facts {
 /// A row of the page: something that the product does not do.
 struct MissingFeature {
     feature: String,
+    /// The part of the product that serves in its place.
+    instead: String,
     /// The names that it would have.
     names: String,
 }
@@ -275,12 +419,12 @@ struct MissingFeature {
 fn missing_features(page: &str) -> Vec<MissingFeature> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let rows = rows.filter(|row| !row.ends_with("| would be"));
-    let cells = rows.filter_map(|row| Some((row.split_once(" | ")?.0, row.rsplit_once(" | ")?.1)));
-    let row = |(feature, names): (&str, &str)| MissingFeature {
-        feature: feature.to_owned(),
-        names: names.to_owned(),
-    };
-    cells.map(row).collect()
+    let cells = rows.filter_map(|row| {
+        let (feature, rest) = row.split_once(" | ")?;
+        let (instead, names) = rest.rsplit_once(" | ")?;
+        Some([feature, instead, names].map(str::to_owned))
+    });
+    cells.map(|[feature, instead, names]| MissingFeature { feature, instead, names }).collect()
 }
 
 /// Returns the code in a text of one page.
