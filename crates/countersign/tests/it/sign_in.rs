@@ -382,8 +382,8 @@ async fn a_second_tab_or_a_replayed_response_changes_nothing() {
     assert_eq!(gate.stop().await, Some(0));
 }
 
-/// What another program left in a browser at the plain address sees the answer to a sign-in. The
-/// code in it is worth nothing without the verifier, which only the gate has.
+/// A worker that another program left at the plain address sees the answer to a sign-in. The code in
+/// it is worth nothing without the verifier, which only the gate has.
 #[tokio::test]
 async fn a_code_is_worth_nothing_to_one_who_only_sees_it() {
     if !foreign::are_here_or_skipped() {
