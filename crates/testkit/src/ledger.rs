@@ -19,6 +19,7 @@ CREATE TEMP VIEW receipts AS SELECT
   text ->> '$.credentialSubject.outcome.status' AS status,
   text ->> '$.credentialSubject.action.timestamp' AS timestamp,
   text ->> '$.issuanceDate' AS created_at,
+  text ->> '$.credentialSubject.chain.previous_receipt_hash' AS previous_receipt_hash,
   'sha256:' || lower(hex(hash)) AS receipt_hash,
   receipt_json
 FROM (SELECT *, receipt_text(packed) AS receipt_json,
@@ -61,6 +62,10 @@ fn open(home: &Path, flags: OpenFlags) -> Connection {
             ValueRef::Blob(packed) => match unpack(packed).map(String::from_utf8) {
                 Some(Ok(text)) => Value::Text(text),
                 Some(Err(_)) | None => Value::Blob(packed.to_vec()),
+            },
+            ValueRef::Text(text) => match str::from_utf8(text) {
+                Ok(text) => Value::Text(text.to_owned()),
+                Err(_) => Value::Blob(text.to_vec()),
             },
             other => other.try_into()?,
         })

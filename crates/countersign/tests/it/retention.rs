@@ -162,7 +162,7 @@ async fn smoke_nothing_is_deleted_after_a_start_whose_clock_is_days_ahead() {
                   '2020-01-01T00:00:00.000Z')";
     open(&gate.home()).execute(past, []).unwrap();
     gate.restart().await;
-    gate.log_line("more than a day ahead of the newest record").await;
+    gate.log_line("more than a day before the time that the clock shows").await;
     call(&gate).await;
     let output = run(gate.dir.path(), ["activity", "list", "--tool", "t", "-o", "json"]).await;
     let list: Value = serde_json::from_str(&stdout(&output)).unwrap();

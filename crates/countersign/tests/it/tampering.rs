@@ -152,8 +152,7 @@ impl Stage {
         let db = testkit::ledger::edit(gate.home());
         db.busy_timeout(Duration::from_secs(10)).unwrap();
         db.execute_batch(
-            "CREATE TEMP TABLE kept_signed_receipts AS SELECT number AS place, id, chain_id, sequence, own, hash,
-               packed FROM signed_receipts;
+            "CREATE TEMP TABLE kept_signed_receipts AS SELECT number AS place, * FROM signed_receipts;
              CREATE TEMP TABLE kept_chains AS SELECT rowid AS place, * FROM chains;",
         )
         .unwrap();
@@ -211,7 +210,7 @@ impl Stage {
         for table in ["signed_receipts", "chains"] {
             let columns: Vec<String> = self
                 .db
-                .prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))
+                .prepare(&format!("SELECT name FROM pragma_table_info('{table}') WHERE name <> 'number'"))
                 .and_then(|mut names| names.query_map([], |row| row.get(0))?.collect())
                 .unwrap();
             let columns = columns.join(", ");

@@ -33,12 +33,8 @@ pub(crate) fn view_ours(db: &Connection) -> rusqlite::Result<()> {
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;
     db.create_scalar_function("receipt_text", 1, flags, |context| {
-        Ok(match text(context.get_raw(0)) {
-            Cow::Borrowed(_) => context.get_raw(0).try_into()?,
-            Cow::Owned(text) => {
-                String::from_utf8(text).map_or_else(|bytes| bytes.into_bytes().into(), Value::Text)
-            }
-        })
+        let text = String::from_utf8(text(context.get_raw(0)).into_owned());
+        Ok(text.map_or_else(|error| Value::Blob(error.into_bytes()), Value::Text))
     })?;
     db.execute_batch(OURS)
 }

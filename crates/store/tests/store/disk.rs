@@ -1,4 +1,4 @@
-//! What a call takes on disk.
+//! The disk space of a call.
 
 use domain::tool::Class;
 use store::Store;

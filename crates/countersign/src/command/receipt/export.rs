@@ -63,7 +63,7 @@ impl Export {
             let reader = Reader::open(&ledger)?;
             reader.export_table(self.chain.as_deref(), output.path()).map(|_| output)
         };
-        let written = tokio::task::spawn_blocking(writing).await;
+        let written = mcp::task::spawn_blocking(writing).await;
         let written = written.map_err(|error| Failure::system(error.to_string()))?;
         written.map_err(|error| Failure::system(error.to_string()))?.finish()
     }
