@@ -5,8 +5,8 @@ use std::path::Path;
 
 use receipt::PublicKey;
 use receipt::chain::{ChainCheck, ChainExpectation, verify};
-use rusqlite::types::ValueRef;
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
 use testkit::wait::eventually;
 

@@ -381,7 +381,8 @@ async fn a_broken_chain_does_not_end_the_check_of_the_others() {
     assert_eq!(gate.http().await.code_of("write", "s:write").await, "ok");
     assert_eq!(gate.end().await, Some(0));
     let db = testkit::ledger::edit(gate.home());
-    db.execute("UPDATE receipts SET receipt_json = 'no receipt' WHERE receipt_number = 1", []).unwrap();
+    db.execute("UPDATE receipts SET receipt_json = 'no receipt' WHERE receipt_number = 1", [])
+        .unwrap();
     drop(db);
     let report = check(gate.dir.path(), 1).await;
     assert_eq!(report["chains"]["broken"], 1, "{report}");

@@ -210,7 +210,9 @@ impl Stage {
         for table in ["signed_receipts", "chains"] {
             let columns: Vec<String> = self
                 .db
-                .prepare(&format!("SELECT name FROM pragma_table_info('{table}') WHERE name <> 'number'"))
+                .prepare(&format!(
+                    "SELECT name FROM pragma_table_info('{table}') WHERE name <> 'number'"
+                ))
                 .and_then(|mut names| names.query_map([], |row| row.get(0))?.collect())
                 .unwrap();
             let columns = columns.join(", ");

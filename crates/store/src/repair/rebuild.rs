@@ -5,9 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use receipt::{PublicKey, packed};
 use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
+use receipt::{PublicKey, packed};
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags, Row, params};
 use serde_json::Value;

@@ -45,8 +45,7 @@ impl StatedDeletions {
     pub(crate) fn of_home(db: &Connection) -> Result<StatedDeletions, StoreError> {
         let home = db.path().and_then(|file| Path::new(file).parent());
         let keys = keys::all_public(&home.unwrap_or(Path::new("")).join(keys::FOLDER));
-        let mut statement =
-            db.prepare("SELECT receipt_json FROM receipts WHERE own = ?1")?;
+        let mut statement = db.prepare("SELECT receipt_json FROM receipts WHERE own = ?1")?;
         let texts = statement.query_map([RECORDS_EXPIRED], |row| row.get::<_, String>(0))?;
         let mut stated = StatedDeletions::default();
         for text in texts.filter_map(Result::ok) {

@@ -30,9 +30,8 @@ impl WitnessedLengths {
         home: &Path,
         keys: &[PublicKey],
     ) -> Result<WitnessedLengths, StoreError> {
-        let mut statement = db.prepare(
-            "SELECT receipt_json FROM receipts WHERE own IN (?1, ?2) OR sequence = 1",
-        )?;
+        let mut statement =
+            db.prepare("SELECT receipt_json FROM receipts WHERE own IN (?1, ?2) OR sequence = 1")?;
         let texts = [checkpoint::ACTION_TYPE, CHAIN_CLOSED];
         let texts = statement.query_map(texts, |row| row.get::<_, String>(0))?;
         let has_expired = !heads::expired(db, keys)?.is_empty();

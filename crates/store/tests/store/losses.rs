@@ -416,7 +416,8 @@ async fn a_damaged_database_is_set_aside_and_what_can_be_read_is_kept() {
     call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
     let db = Connection::open(&file).unwrap();
-    let kept: usize = db.query_row("SELECT count(*) FROM signed_receipts", [], |row| row.get(0)).unwrap();
+    let kept: usize =
+        db.query_row("SELECT count(*) FROM signed_receipts", [], |row| row.get(0)).unwrap();
     assert!(kept > 100, "{kept} receipts, {done:?}");
     assert_eq!(store::survey::integrity(home.path()).unwrap(), Vec::<String>::new());
 }
