@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub(crate) use canonical::WEB;
+pub use canonical::WEB;
 pub use keys::KnownKeys;
 pub use mapping::{
     FitTool, MAPPING_RULES_MAX, RULE_TEMPLATES_MAX, RuleResource, TargetMapping, TargetRule,
@@ -168,6 +168,20 @@ pub fn of_resource(server: &str, uri: &str, place: &CallPlace<'_>) -> Option<Tar
 /// are followed is it the name of a file. `home` is the folder that `~` means to the shell.
 pub fn of_shell(command: &str, cwd: &str, home: Option<&str>) -> Option<Target> {
     Target::of_path(absolute(&shell::changed_file(command, home)?, cwd, Parents::Kept)?)
+}
+
+/// Returns the one file that a command of the built-in shell reads, if that is all that it does. Its
+/// path is that of [`of_shell`].
+pub fn read_by_builtin(
+    tool: &str,
+    arguments: &Map<String, Value>,
+    root: &str,
+    home: Option<&str>,
+) -> Option<Target> {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let command = text("command").filter(|_| tool == "Bash")?;
+    let cwd = absolute(text("cwd").unwrap_or("."), root, Parents::Kept)?;
+    Target::of_path(absolute(&shell::read_file(command, home)?, &cwd, Parents::Kept)?)
 }
 
 /// The result of the first key that applies. A match ends the search even if its value is unusable.

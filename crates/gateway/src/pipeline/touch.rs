@@ -171,14 +171,18 @@ fn planned(
     let (target, reason) = match snapshot.source_of(call) {
         // The gate's own tools need no plan.
         Some(Source::Builtin) => {
-            let root = place.root.unwrap_or_default();
-            let target = targets::of_builtin(&call.tool.tool, arguments, root, place.home);
+            let (tool, root) = (&*call.tool.tool, place.root.unwrap_or_default());
+            let changed = targets::of_builtin(tool, arguments, root, place.home);
+            let target = changed.map(|target| (target, None)).or_else(|| {
+                let read = targets::read_by_builtin(tool, arguments, root, place.home)?;
+                Some((read, Some(Access::Read)))
+            });
             (target, TargetBasis::NO_RESOURCE)
         }
         Some(Source::Mcp(_) | Source::Plugin(_)) | None => (None, TargetBasis::UNKNOWN_TOOL),
     };
     let basis = if target.is_some() { TargetBasis::WORKSPACE } else { reason };
-    PlannedTargets::of(target.into_iter().map(|target| (target, None)).collect(), basis)
+    PlannedTargets::of(target.into_iter().collect(), basis)
 }
 
 /// Names what a request other than a tool call is about: the address of a resource, or a prompt.

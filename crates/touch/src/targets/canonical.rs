@@ -9,7 +9,7 @@ use redact::{REDACTED, is_secret_key};
 use text::{hex, percent};
 
 /// The system of addresses, whichever tool reaches them.
-pub(crate) const WEB: &str = "web";
+pub const WEB: &str = "web";
 
 /// Schemes whose addresses mean the same to everyone. Others, such as `memo://`, are a server's own.
 const SHARED_SCHEMES: &[&str] =

@@ -1,4 +1,4 @@
-//! Finds the file that a shell command certainly changes. Only a single command or pipeline is
+//! Finds the file that a shell command certainly changes or reads. Only a single command or pipeline is
 //! analyzed, and only literal words name files; lists of commands and branches are not read.
 
 mod words;
@@ -31,6 +31,43 @@ pub(super) fn changed_file(command: &str, home: Option<&str>) -> Option<String> 
         (Operand::File(file), 0) => Some(file),
         (Operand::None, 1) => redirected.pop(),
         _ => None,
+    }
+}
+
+/// Programs that print one file, with the letters of their options that take no value.
+const READERS: [(&str, &str); 5] =
+    [("cat", "AbEenstTuv"), ("head", "qvz"), ("tac", ""), ("tail", "qvz"), ("wc", "cLlmw")];
+
+/// Returns the file that the command certainly reads and does nothing else with, as written.
+pub(super) fn read_file(command: &str, home: Option<&str>) -> Option<String> {
+    let pipeline = words::read(command.trim(), home)?;
+    let [SimpleCommand { words, redirects }] = &pipeline[..] else { return None };
+    let is_stream =
+        |file: &Option<String>| file.as_deref().is_some_and(|file| STREAMS.contains(&file));
+    let (name, rest) = words.split_first()?;
+    let name = name.literal.as_deref()?;
+    let (_, flags) = READERS.iter().find(|(reader, _)| *reader == name)?;
+    let rest = if matches!(name, "head" | "tail") { without_count(rest) } else { rest };
+    match Operand::last_of(operands(rest, flags), 1) {
+        Operand::File(file) if file != "-" && redirects.iter().all(is_stream) => Some(file),
+        _ => None,
+    }
+}
+
+/// Returns the words after a number of lines or bytes: `-n 5`, `-n5` or `-5`.
+fn without_count(words: &[ShellWord]) -> &[ShellWord] {
+    let text =
+        |at: usize| words.get(at).and_then(|word| word.literal.as_deref()).unwrap_or_default();
+    let is_count = |text: &str| {
+        let digits = text.trim_start_matches(['+', '-']);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some(option) = text(0).strip_prefix('-') else { return words };
+    match option.strip_prefix(['n', 'c']) {
+        Some("") if is_count(text(1)) => &words[2..],
+        Some(count) if is_count(count) => &words[1..],
+        None if is_count(option) => &words[1..],
+        _ => words,
     }
 }
 

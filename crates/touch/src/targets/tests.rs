@@ -6,7 +6,7 @@ mod spellings;
 mod urls;
 
 use proptest::prelude::*;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::*;
 use redact::Redactor;
@@ -308,6 +308,38 @@ fn a_command_has_a_target_only_where_it_is_certain() {
             command.contains(".."),
             "{command}"
         );
+    }
+}
+
+#[test]
+fn a_command_that_only_reads_a_file_names_it() {
+    for (command, expected) in [
+        ("cat f", Some("/w/f")),
+        ("cat -n 'a b' 2>/dev/null", Some("/w/a b")),
+        ("head -n 5 ~/f", Some("/u/ada/f")),
+        ("tail -n+2 f", Some("/w/f")),
+        ("tail -20 -- -f", Some("/w/-f")),
+        ("wc -l a/../f", Some("/w/a/../f")),
+        ("tac /tmp/f", Some("/tmp/f")),
+        ("cat", None),
+        ("cat -", None),
+        ("cat f g", None),
+        ("cat *.txt", None),
+        ("cat $F", None),
+        ("cat f > g", None),
+        ("cat f | sh", None),
+        ("cat f; rm f", None),
+        ("cat f && ls", None),
+        ("tail -f f", None),
+        ("head -n f", None),
+        ("sed s/a/b/ f", None),
+        ("sudo cat f", None),
+    ] {
+        let arguments = json!({"command": command});
+        let members = arguments.as_object().unwrap();
+        let target = read_by_builtin("Bash", members, "/w", Some("/u/ada"));
+        assert_eq!(target.as_ref().map(Target::resource), expected, "{command}");
+        assert_eq!(read_by_builtin("Read", members, "/w", None), None);
     }
 }
 

@@ -106,6 +106,9 @@ impl Spelled {
     async fn call(&mut self, tool: &'static str, arguments: Value, name: Option<String>) -> bool {
         let (declared, access): (&[&str], _) = match tool {
             "Write" | "Edit" => (&["read", "write"], "write"),
+            "Bash" if arguments["command"].as_str().is_some_and(|it| it.starts_with("cat ")) => {
+                (&["read", "write", "destructive"], "read")
+            }
             "Bash" => (&["read", "write", "destructive"], "write"),
             _ => (&["write", "read"], "read"),
         };
@@ -206,10 +209,9 @@ async fn every_spelling_of_a_folder_names_the_folder_that_is_searched() {
     spelled.check().await;
 }
 
-/// A shell resolves `..` behind links, and so does the record. A command that only reads is not
-/// understood, and names nothing.
+/// A shell resolves `..` behind links, and so does the record.
 #[tokio::test]
-async fn every_spelling_in_a_command_names_the_file_that_the_shell_writes() {
+async fn every_spelling_in_a_command_names_the_file_that_the_shell_opens() {
     let mut spelled = Spelled::new().await;
     let mut count = 0;
     for (n, (path, name)) in spellings(&spelled.folder).into_iter().enumerate() {
@@ -223,7 +225,7 @@ async fn every_spelling_in_a_command_names_the_file_that_the_shell_writes() {
         // Neither a file with a slash behind it nor a path of more than 4,096 bytes is opened.
         assert_eq!(succeeds, !path.ends_with('/') && path.len() < 4096, "{path:.80}");
         let read = json!({"command": format!("cat '{path}'")});
-        assert_eq!(spelled.call("Bash", read, None).await, succeeds, "{path:.80}");
+        assert_eq!(spelled.call("Bash", read, Some(name.clone())).await, succeeds, "{path:.80}");
         if succeeds && spelled.is_real(&name) {
             assert_eq!(spelled.real(), format!("{text}\n"), "{path:.80}");
         }
