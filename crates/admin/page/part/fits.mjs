@@ -45,6 +45,7 @@ export function contains(system, container, content) {
   if (container.endsWith('/')) return true;
   const sign = content[container.length];
   if (sign === '/') return true;
+  if (sign === '?') return system === 'web';
   if (system === 'filesystem') return false;
   return '#:@'.includes(sign) || (sign === '.' && !content.includes('/'));
 }

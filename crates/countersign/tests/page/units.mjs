@@ -69,6 +69,7 @@ for (const [system, container, content, expected] of [
   ['filesystem', '/a/b', '/a/b@2', false], ['github.com', 'owner/repo', 'owner/repo#1', true],
   ['github.com', 'owner/repo', 'owner/repo:src/main.rs', true], ['github.com', 'owner/next', 'owner/next.js', false],
   ['github.com', 'owner/repo#1', 'owner/repo#12', false], ['db', 'analytics', 'analytics.events', true],
+  ['web', 'https://x.org/a', 'https://x.org/a?q=1', true], ['filesystem', '/a', '/a?b', false],
 ]) assert.equal(contains(system, container, content), expected, `${container} ${content}`);
 for (const [pattern, name, expected] of [
   ['/a', '/a', true], ['/a', '/ab', false], ['/a*', '/ab', true], ['*.rs', '/a/b.rs', true], ['*.rs', '.rs', true],

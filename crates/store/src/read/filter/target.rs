@@ -3,7 +3,7 @@
 use domain::tool::Class;
 use rusqlite::types::Value;
 use touch::container::possible_containers;
-use touch::targets::{Access, FILESYSTEM};
+use touch::targets::{Access, FILESYSTEM, WEB};
 
 use super::{Criterion, Lead, RecordFilter};
 use crate::read::search::Conditions;
@@ -162,6 +162,8 @@ fn lies_in(container: &str, content: &str) -> String {
         "(CASE WHEN substr({container}, -1) = '/' THEN {content} <> {container}
           ELSE CASE substr({content}, length({container}) + 1, 1)
             WHEN '/' THEN 1
+            -- A question mark, which would count as a value.
+            WHEN char(63) THEN system = '{WEB}'
             WHEN '#' THEN system <> '{FILESYSTEM}'
             WHEN ':' THEN system <> '{FILESYSTEM}'
             WHEN '@' THEN system <> '{FILESYSTEM}'

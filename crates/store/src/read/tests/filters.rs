@@ -22,7 +22,7 @@ const AGENTS: [(&str, &str); 5] = [
     ("cursor#1", "claude-code"),
     ("claude-codex#1", "ci"),
 ];
-const TARGETS: [(&str, &str); 12] = [
+const TARGETS: [(&str, &str); 13] = [
     ("files", "/a"),
     ("files", "/b"),
     ("github", "/a"),
@@ -35,10 +35,12 @@ const TARGETS: [(&str, &str); 12] = [
     ("github", "/a#1"),
     ("db", "100%_x.y"),
     ("web", "https://x.org/a"),
+    ("web", "https://x.org/a?q=1"),
 ];
 const RESOURCES: [&str; 12] =
     ["/a", "/b", "100%_x", "/c", "*", "/a*", "*b", "*?d[*]", "/a/b/c?d[e]", "**", "/*b*", "/a?b*"];
-const FOLDERS: [&str; 7] = ["/", "/a", "/a/", "/a/b", "100%_x", "https:", "/none"];
+const FOLDERS: [&str; 8] =
+    ["/", "/a", "/a/", "/a/b", "100%_x", "https:", "https://x.org/a", "/none"];
 const TEXTS: [&str; 3] = ["Tidy up", "50% done_", "delete"];
 const INTENTS: [&str; 3] = ["read", "write", "destructive"];
 
@@ -165,7 +167,7 @@ fn singles() -> Vec<Vec<RecordFilter>> {
         texts(&["1", "2", "01"], |f, word| f.request_id = Some(word)),
         texts(&["files", "db", "nowhere"], |f, word| f.target_system = Some(word)),
         texts(&RESOURCES, |f, word| f.target_resource = Some(word)),
-        texts(&["/a/b", "/a/b.md", "/a#1", "100%_x.y", "https://x.org/a"], |f, word| {
+        texts(&["/a/b", "/a/b.md", "/a#1", "100%_x.y", "https://x.org/a?q=1"], |f, word| {
             (f.target_resource, f.containers) = (Some(word), true);
         }),
         texts(&FOLDERS, |f, word| f.under = Some(word)),
