@@ -106,6 +106,15 @@ async fn a_disabled_tool_stays_disabled_when_the_database_is_lost() {
     let repaired = "SELECT count(*) FROM receipts
                     WHERE action_type = 'agent_receipts.ledger_repaired'";
     assert_eq!(count(&gate.home(), repaired), 1);
+    // What was lost with the database stays a fault until a person accepts it.
+    let report = check(gate.dir.path(), 1).await;
+    assert!(report["faults"].to_string().contains("the chain is missing"), "{report}");
+    assert_eq!(gate.end().await, Some(0));
+    let shown = run(gate.dir.path(), ["ledger", "accept"]).await;
+    assert_eq!(shown.status.code(), Some(1), "{}", stderr(&shown));
+    check(gate.dir.path(), 1).await;
+    let accepted = run(gate.dir.path(), ["ledger", "accept", "--yes"]).await;
+    assert_eq!(accepted.status.code(), Some(0), "{}", stderr(&accepted));
     check(gate.dir.path(), 0).await;
 }
 
