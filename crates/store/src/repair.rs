@@ -47,7 +47,7 @@ pub fn repair(home: &Path, anchor: Option<&AnchorConfig>) -> Result<Vec<String>,
     repair_by_step(home, anchor, &|_| ())
 }
 
-/// Does the same; `reached` hears of each step, for a test that ends the process there.
+/// Does the same; `reached` is called after each step, so that a test can end the process there.
 #[doc(hidden)]
 pub fn repair_by_step(
     home: &Path,

@@ -39,7 +39,7 @@ function fitsTouch({ system, resource, access }, kind, filters) {
   return !done || (done === 'delete' ? access === 'write' && kind === 'destructive' : access === done);
 }
 
-// True if a resource lies in another: its name goes on with a separator.
+// True if a resource lies in another: its name continues with a separator.
 export function contains(system, container, content) {
   if (!content.startsWith(container) || content === container) return false;
   if (container.endsWith('/')) return true;

@@ -29,7 +29,7 @@ pub(super) struct RepairedDatabase {
     pub(super) is_new: bool,
 }
 
-/// Opens the database, after a damaged one was replaced. `reached` hears of each step.
+/// Opens the database, after a damaged one was replaced. `reached` is called after each step.
 pub(super) fn open(
     home: &Path,
     done: &mut Vec<String>,

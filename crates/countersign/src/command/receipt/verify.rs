@@ -80,7 +80,7 @@ struct Verified {
     outcome: AuditOutcome,
     overview: Overview,
     known: Vec<PublicKey>,
-    /// The one that was asked for.
+    /// The receipt to verify, if one was named.
     receipt: Option<StoredReceipt>,
 }
 
