@@ -40,6 +40,10 @@ const READERS: [(&str, &str); 5] =
 
 /// Returns the file that the command certainly reads and does nothing else with, as written.
 pub(super) fn read_file(command: &str, home: Option<&str>) -> Option<String> {
+    // The text of an input may run commands: `cat f <<< "$(rm g)"`.
+    if command.contains('<') {
+        return None;
+    }
     let pipeline = words::read(command.trim(), home)?;
     let [SimpleCommand { words, redirects }] = &pipeline[..] else { return None };
     let is_stream =

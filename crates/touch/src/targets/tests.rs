@@ -334,6 +334,23 @@ fn a_command_that_only_reads_a_file_names_it() {
         ("head -n f", None),
         ("sed s/a/b/ f", None),
         ("sudo cat f", None),
+        // Each of these runs another command.
+        ("cat f <<< \"$(rm g)\"", None),
+        ("cat f <<< `rm g`", None),
+        ("cat f < $(rm g)", None),
+        ("cat f <<EOF\n$(rm g)\nEOF", None),
+        ("cat <(rm g)", None),
+        ("cat \"$(rm g)\"", None),
+        ("cat f 2>&$(rm g)", None),
+        ("cat f 2> \"$(rm g)\"", None),
+        ("cat f &", None),
+        ("cat f & rm g", None),
+        ("cat f\nrm g", None),
+        ("(cat f)", None),
+        ("! cat f", None),
+        ("PATH=. cat f", None),
+        ("head -n $(rm g) f", None),
+        ("head -n5 -n \"`rm g`\" f", None),
     ] {
         let arguments = json!({"command": command});
         let members = arguments.as_object().unwrap();
