@@ -207,7 +207,7 @@ fn set_builtin(gateway: &Gateway, opened: Option<&'static str>) {
     gateway.shared.registry.set_builtin(Some(planned));
 }
 
-/// The gate's own tools have no plan; their keys are told apart all the same.
+/// The tools of the gate have no plan; the keys of a call are compared with their schemas.
 #[tokio::test]
 async fn a_key_that_an_own_tool_does_not_have_is_told_and_names_nothing() {
     let gateway = Gateway::new(GateSettings::default(), Store::nowhere());
