@@ -10,6 +10,9 @@ use domain::policy::{Lock, LockStatus};
 use crate::view::words::REMOVED;
 use crate::view::{ServerEvent, ToolEvent};
 
+const QUARANTINED: Lock = Lock::Locked(LockStatus::ServerQuarantined);
+const PENDING: Lock = Lock::Locked(LockStatus::PendingApproval);
+
 #[derive(Default)]
 pub(super) struct CatalogStatus {
     /// The catalog snapshot that the state was read from.
@@ -80,10 +83,12 @@ impl ServerStatus {
 }
 
 /// Returns the tools whose own status changed. Tools of a server that is locked as a whole follow
-/// the server, and a server's first list is not a change.
+/// the server, but for those that an inspection finds; a server's first list is not a change.
 fn tools(server: &str, was: &ServerStatus, now: &ServerStatus) -> Vec<News> {
     let told = |tool: &str, was: Option<Lock>, now: Option<Lock>| {
-        let is_news = was != now && !was.is_some_and(of_server) && !now.is_some_and(of_server);
+        let is_found = was.is_none() && now == Some(QUARANTINED);
+        let is_own = !was.is_some_and(of_server) && !now.is_some_and(of_server);
+        let is_news = was != now && (is_own || is_found);
         let event = ToolEvent {
             name: format!("{server}:{tool}"),
             server: server.to_owned(),
@@ -93,7 +98,7 @@ fn tools(server: &str, was: &ServerStatus, now: &ServerStatus) -> Vec<News> {
         is_news.then_some(News::Tool(event))
     };
     let is_first = was.tools.is_empty();
-    let waits = |lock: &Lock| *lock == Lock::Locked(LockStatus::PendingApproval);
+    let waits = |lock: &Lock| [QUARANTINED, PENDING].contains(lock);
     let listed = now.tools.iter().filter(|(_, lock)| !is_first || waits(lock));
     let gone = was.tools.iter().filter(|(tool, _)| !now.tools.contains_key(*tool));
     listed
@@ -134,19 +139,20 @@ mod tests {
     #[test]
     fn changes_implied_by_a_servers_state_are_not_reported() {
         let callable = Lock::Callable;
-        let [off, pending, disabled] =
-            [LockStatus::DisabledByUser, LockStatus::PendingApproval, LockStatus::ServerDisabled]
-                .map(Lock::Locked);
+        let [off, disabled] =
+            [LockStatus::DisabledByUser, LockStatus::ServerDisabled].map(Lock::Locked);
         let was = catalog_status(&[
             ("a", "ready", &[("same", callable), ("switched", callable), ("gone", off)]),
             ("b", "ready", &[("x", callable)]),
             ("c", "connecting", &[]),
+            ("held", "quarantined", &[]),
             ("left", "error", &[("y", callable)]),
         ]);
         let now = catalog_status(&[
-            ("a", "ready", &[("same", callable), ("switched", off), ("new", pending)]),
+            ("a", "ready", &[("same", callable), ("switched", off), ("new", PENDING)]),
             ("b", "disabled", &[("x", disabled)]),
-            ("c", "ready", &[("first", callable), ("waits", pending)]),
+            ("c", "ready", &[("first", callable), ("waits", PENDING)]),
+            ("held", "quarantined", &[("inspected", QUARANTINED)]),
             ("added", "quarantined", &[]),
         ]);
         let tool = |name: &str, status: &str, was: Option<&str>| {
@@ -166,6 +172,7 @@ mod tests {
             server("b", "disabled", Some("ready")),
             server("c", "ready", Some("connecting")),
             tool("c:waits", "pending_approval", None),
+            tool("held:inspected", "server_quarantined", None),
             server("left", "removed", Some("error")),
         ];
         assert_eq!(was.news(&now), expected);

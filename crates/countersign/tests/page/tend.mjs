@@ -56,6 +56,8 @@ await scenario(async ({ page, context }) => {
   await page.getByLabel('Paste a JSON block').fill(scene.block);
   await page.getByRole('button', { name: 'Add to quarantine' }).click();
   await page.waitForFunction(() => location.hash.includes('server=second'));
+  await page.getByText('It was not started yet').waitFor();
+  await page.waitForTimeout(1_500); // until the events of the addition have been answered
   await page.getByRole('button', { name: 'Inspect' }).click();
   await page.getByRole('region', { name: 'Tools' }).getByText('second:look').waitFor();
   await page.getByText('The approval includes 1 item').waitFor();
