@@ -48,6 +48,13 @@ impl Lock {
         chains
     }
 
+    /// Leaves the file in place once the lock is released.
+    pub(crate) fn leaving_its_file(self) -> Lock {
+        let mut lock = self;
+        lock.remains = true;
+        lock
+    }
+
     /// Returns the file, whose content its holder may write.
     pub(crate) fn file(&self) -> &File {
         &self.file

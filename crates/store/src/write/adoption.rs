@@ -41,9 +41,11 @@ pub(crate) fn adopt(
             continue;
         }
         // Its writer may be opening it just now.
-        let Some(_lock) = Lock::take(writers, &id)? else {
+        let Some(lock) = Lock::take(writers, &id)? else {
             continue;
         };
+        // The file says up to which entry the journal went.
+        let _lock = lock.leaving_its_file();
         if let (None, Some(scan)) = (filed(db, &id)?, journal::scan(writers, &id)) {
             insert(db, &scan.header.unwrap_or_else(|| substitute(&id)))?;
             tracing::warn!(chain = %id, "adopted a chain that the database did not know");
