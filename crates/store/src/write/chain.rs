@@ -46,11 +46,22 @@ impl OpenChain {
         key: Arc<SigningKey>,
         durability: Durability,
     ) -> Result<OpenChain, StoreError> {
+        OpenChain::open_instead(db, (writers, durability), key, None)
+    }
+
+    /// Opens a chain that takes what is left of another one, which is not continued: of that one,
+    /// only what is in the tables stays.
+    pub(crate) fn open_instead(
+        db: &Connection,
+        (writers, durability): (&Path, Durability),
+        key: Arc<SigningKey>,
+        other: Option<&str>,
+    ) -> Result<OpenChain, StoreError> {
         let id = uuid::Uuid::now_v7().to_string();
         let lock = Lock::take(writers, &id)?.ok_or_else(|| {
             StoreError::Write(format!("another process holds the lock of chain {id}"))
         })?;
-        let preceding = preceding(db, writers, &key.public())?;
+        let preceding = preceding(db, writers, (&key.public(), other))?;
         let header = Header::new(HeaderFacts {
             chain: &id,
             key: key.public().fingerprint().to_string(),
@@ -132,11 +143,12 @@ pub(crate) fn insert(db: &Connection, header: &Header) -> Result<i64, StoreError
     Ok(number)
 }
 
-/// Returns the newest chain that has a receipt, and whose ends are as keys of the home signed them.
+/// Returns the newest chain that has a receipt, and whose ends are as keys of the home signed them. What
+/// the journal of one that is not continued promises does not count.
 fn preceding(
     db: &Connection,
     writers: &Path,
-    current: &PublicKey,
+    (current, ended_here): (&PublicKey, Option<&str>),
 ) -> Result<Option<PrecedingChain>, StoreError> {
     let folder = writers.parent().unwrap_or(writers).join(keys::FOLDER);
     let mut known = keys::all_public(&folder);
@@ -157,6 +169,7 @@ fn preceding(
         // Nothing of its journal follows the receipt that ended a chain.
         let end = match ends.last.as_ref().and_then(ended) {
             Some(_) => filed_end_of(db, &chain_id)?,
+            None if ended_here == Some(&*chain_id) => filed_end_of(db, &chain_id)?,
             None => end_of(db, writers, &chain_id)?,
         };
         if let Some(hash) = end.hash {

@@ -205,7 +205,8 @@ fn close(
         Signing::Elsewhere(key, end) => {
             repair.ended_at = Some(end.sequence);
             repair.missing_key = Some(left.key.clone());
-            let chain = OpenChain::open(db, writers, key, domain::config::Durability::Process)?;
+            let place = (writers, domain::config::Durability::Process);
+            let chain = OpenChain::open_instead(db, place, key, Some(&left.chain_id))?;
             let instead = Consequence::ClosedInstead(left.number);
             file(db, &chain, remnant, &mut repair, Some(instead))?;
             chain.journal.remove();
