@@ -162,6 +162,27 @@ pub(crate) fn all_public(dir: &Path) -> Vec<PublicKey> {
     texts.filter_map(|text| PublicKey::from_pem(&text).ok()).collect()
 }
 
+/// Writes the public halves that are missing, from their secret halves; returns what was written, in
+/// words. Without them, nothing that those keys signed could be trusted.
+pub(crate) fn complete(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|file| file.path());
+    let secret = files.filter(|path| path.to_string_lossy().ends_with(SECRET_ENDING));
+    let mut words = Vec::new();
+    // One that cannot be used is told when something needs it.
+    for key in secret.filter_map(|path| read(&path).ok()) {
+        let fingerprint = key.public().fingerprint().to_string();
+        let public = path(dir, &fingerprint, PUBLIC_ENDING);
+        if !public.exists() {
+            write(&public, &key.public().to_pem(), 0o644)?;
+            words.push(format!(
+                "the public half of the key {fingerprint} was missing: made it again from the \
+                 secret half"
+            ));
+        }
+    }
+    Ok(words)
+}
+
 /// Returns the number of public keys in a folder.
 pub(crate) fn count(dir: &Path) -> usize {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();

@@ -392,6 +392,7 @@ fn prepare(
     rules: &domain::config::Ledger,
 ) -> Result<Prepared, StoreError> {
     let _lock = Lock::maintenance(writers)?;
+    let mut notices = keys::complete(&home.join(keys::FOLDER))?;
     let mut evidence = Evidence::of_files(home, rules.anchor.as_ref());
     finding::refuse(&judge(&evidence), home)?;
     let mut db = open_tables(&home.join(FILE), rules.durability)?;
@@ -400,7 +401,7 @@ fn prepare(
     finding::refuse(&findings, home)?;
     let mut keys = Keys::open(&home.join(keys::FOLDER), &db)?;
     clock::examine(&db, jiff::Timestamp::now())?;
-    let mut notices = words_of(&findings, FindingKind::is_told);
+    notices.extend(words_of(&findings, FindingKind::is_told));
     notices.extend(keep_checkpoint(&db, (home, &evidence), &keys)?);
     let mut closed = 0;
     match recovery::recover(&mut db, home, &keys, Adoption::Intact) {

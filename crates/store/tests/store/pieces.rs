@@ -351,8 +351,16 @@ async fn a_start_tells_of_a_deleted_public_key() {
     call(&store, Class::Write).await.unwrap();
     store.close().await.unwrap();
     assert_eq!(told(&home).await, Vec::<String>::new());
-    let file = secret(&home, &first).to_string_lossy().replace(".secret.", ".public.");
-    fs::remove_file(file).unwrap();
+    let secret = secret(&home, &first);
+    let public = secret.to_string_lossy().replace(".secret.", ".public.");
+    fs::remove_file(&public).unwrap();
+    let words = format!("the public half of the key {first} was missing: made it again");
+    assert!(told(&home).await[0].starts_with(&words));
+    assert_eq!(told(&home).await, Vec::<String>::new());
+    // An old secret half may be removed.
+    for file in [secret, public.into()] {
+        fs::remove_file(file).unwrap();
+    }
     let words = format!("the public key {first}, which signed chains, is missing");
     assert_eq!(told(&home).await, [&*words]);
     assert!(Survey::of(home.path(), None).faults.contains(&words));
