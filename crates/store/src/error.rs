@@ -77,7 +77,18 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 StoreError::Write("another process has locked it".to_owned())
             }
+            _ if is_of_tables(&error) => StoreError::Corrupt(error.to_string()),
             _ => StoreError::Write(error.to_string()),
         }
     }
+}
+
+/// Reports whether the file lacks something that every ledger has.
+fn is_of_tables(error: &rusqlite::Error) -> bool {
+    let words = match error {
+        rusqlite::Error::SqliteFailure(_, Some(words)) => words,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        _ => return false,
+    };
+    words.starts_with("no such table: ") || words.starts_with("no such column: ")
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use domain::config::AnchorConfig;
+use rusqlite::Connection;
 
 use crate::database::connection::ReadOnlyFile;
 use crate::database::lock::Lock;
-use crate::database::{FILE, WRITERS};
+use crate::database::{FILE, WRITERS, schema};
 use crate::error::StoreError;
 use crate::evidence::finding::{FindingKind, words_of};
 use crate::evidence::{DatabaseState, Evidence, judge};
@@ -84,10 +85,16 @@ impl Survey {
     }
 }
 
-/// Returns the faults of the database file that SQLite finds in its structure. Takes seconds for a
-/// large file.
+/// Returns the faults of the database file that SQLite finds in its structure, and the tables that it
+/// lacks. Takes seconds for a large file.
 pub fn integrity(home: &Path) -> Result<Vec<String>, StoreError> {
     let db = ReadOnlyFile::at(&home.join(FILE))?.connect()?;
+    let faults = structure(&db)?;
+    let is_ours = faults.is_empty() && schema::is_current(&db)?;
+    if is_ours { schema::lacking(&db) } else { Ok(faults) }
+}
+
+fn structure(db: &Connection) -> Result<Vec<String>, StoreError> {
     let mut statement = db.prepare(&format!("PRAGMA quick_check({INTEGRITY_FAULTS_MAX})"))?;
     let mut faults = Vec::new();
     let mut rows = statement.query([])?;

@@ -55,6 +55,20 @@ pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
     Ok(version(db)? == Some(STEPS.len()))
 }
 
+/// Returns the tables that a ledger of the newest version lacks, in words.
+pub(crate) fn lacking(db: &Connection) -> Result<Vec<String>, StoreError> {
+    let names = |db: &Connection| -> Result<Vec<String>, StoreError> {
+        let mut tables = db.prepare("SELECT name FROM main.sqlite_schema WHERE type = 'table'")?;
+        let names = tables.query_map([], |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    };
+    let mut whole = Connection::open_in_memory()?;
+    migrate(&mut whole)?;
+    let (wanted, known) = (names(&whole)?, names(db)?);
+    let lacking = wanted.into_iter().filter(|name| !known.contains(name));
+    Ok(lacking.map(|name| format!("the table '{name}' is missing")).collect())
+}
+
 /// Returns the version of a ledger; none for a new file.
 fn version(db: &Connection) -> Result<Option<usize>, StoreError> {
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
