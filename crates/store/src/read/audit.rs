@@ -30,10 +30,10 @@ use crate::limits::EXPORT_PAGE;
 use crate::read::accepted;
 use crate::upkeep::stated::{RECORDS_EXPIRED, StatedDeletions};
 use crate::upkeep::tally;
-use crate::write::chain_row::{ChainRow, SignedEnds, row_words};
+use crate::write::chain_row::{ChainRow, SignedEnds, misfiled, row_words};
 use crate::write::checkpoint_file::{self, CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
 use crate::write::journal_state::{lost_words, rewritten_words};
-use crate::write::{heads, journal};
+use crate::write::{heads, journal, repair};
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
 /// name receipts that cannot be read yet.
@@ -229,10 +229,29 @@ impl Reader {
         if outset.is_rewritten(&chain.id) {
             audit.fault(&chain.id, None, rewritten_words());
         }
+        if let Some(words) = self.left_open(&chain.id, outset)? {
+            audit.fault(&chain.id, None, words);
+        }
         if let Some(promised) = promised {
             promised.tell(audit, &chain.id);
         }
         Ok(())
+    }
+
+    /// Returns what is wrong with the journal of a chain that nobody ended, in words.
+    fn left_open(&self, chain_id: &str, outset: &Outset<'_>) -> Result<Option<String>, StoreError> {
+        let LedgerPlace::Home(home) = outset.place else { return Ok(None) };
+        let writers = home.join(WRITERS);
+        if !outset.is_ours || Lock::is_held(&writers, chain_id) {
+            return Ok(None);
+        }
+        let words = "SELECT 1 FROM chains WHERE chain_id = ?1 AND status = 'open'";
+        let is_open = |db: &Connection| Ok(db.prepare_cached(words)?.exists([chain_id])?);
+        if !journal::has_traces(&writers, chain_id) {
+            // It may have ended meanwhile.
+            return Ok(self.pool.ask(is_open)?.then(|| repair::gone_words(chain_id)));
+        }
+        self.pool.ask(|db| misfiled(db, &writers, chain_id))
     }
 
     /// Audits the tables that repeat what receipts say, and records that have none.
@@ -490,6 +509,9 @@ impl Comparison<'_> {
                 let (chain_id, place) = ((*chain_id).to_owned(), (read.index, sequence));
                 gone.missing.push(MissingRecord { chain_id, place, token, started });
             }
+            RecordCheck::Differs(found) => {
+                audit.fault(chain_id, Some(read.index), differing_words(sequence, &found));
+            }
             RecordCheck::Fault(words) => {
                 audit.fault(chain_id, Some(read.index), format!("receipt {sequence}: {words}"));
             }
@@ -510,13 +532,17 @@ impl Comparison<'_> {
     fn report_touches(&self, db: &Connection, audit: &mut Audit) -> Result<(), StoreError> {
         let found = touches::differing(db, self.row, &self.read.members)?;
         if !found.is_empty() {
-            let (sequence, found) = (self.read.sequence, found.join(", "));
-            let words =
-                format!("receipt {sequence}: its record differs from the signed text: {found}");
+            let words = differing_words(self.read.sequence, &found);
             audit.fault(self.chain_id, Some(self.read.index), words);
         }
         Ok(())
     }
+}
+
+/// Says that the record of a receipt is not what is signed.
+fn differing_words(sequence: u64, found: &[&str]) -> String {
+    let found = found.join(", ");
+    format!("receipt {sequence}: its record differs from the signed text: {found}")
 }
 
 impl Outset<'_> {

@@ -287,7 +287,11 @@ pub(crate) fn younger(
 
 /// Returns a reason to doubt the number of the last entry that was filed: receipts that the journal
 /// promises up to it are not there, or later ones are.
-fn misfiled(db: &Connection, writers: &Path, chain_id: &str) -> Result<Option<String>, StoreError> {
+pub(crate) fn misfiled(
+    db: &Connection,
+    writers: &Path,
+    chain_id: &str,
+) -> Result<Option<String>, StoreError> {
     let Some(filed) = filed(db, chain_id)? else { return Ok(None) };
     let Some(scan) = journal::scan(writers, chain_id) else { return Ok(None) };
     let reached = filed_end_of(db, chain_id)?.sequence;

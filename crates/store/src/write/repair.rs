@@ -43,6 +43,14 @@ pub(crate) struct JournalRepair {
     pub(crate) ended_at: Option<u64>,
 }
 
+/// Says that nothing tells what the journal of a chain held last.
+pub(crate) fn gone_words(chain: &str) -> String {
+    format!(
+        "the journal of chain {chain} is gone, and its lock file with it: entries of its last \
+         moments may be lost"
+    )
+}
+
 impl JournalRepair {
     /// Reports whether the chain cannot be what it would have been, so that a receipt must say so.
     pub(crate) fn is_needed(&self) -> bool {
@@ -78,10 +86,7 @@ impl JournalRepair {
             ));
         }
         if self.is_gone {
-            return Some(format!(
-                "the journal of chain {chain} is gone, and its lock file with it: entries of its \
-                 last moments may be lost"
-            ));
+            return Some(gone_words(chain));
         }
         let (lost, receipts) = (self.lost.count() + self.ends_without_start, self.lost_receipts);
         let aside = match &self.set_aside {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 
 use super::columns::{self, member, text};
-use super::measured;
+use super::{measured, touches};
 use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::SEARCH_STEP;
@@ -31,6 +31,7 @@ pub(super) const FIRST: usize = 2 + columns::COUNT;
 pub(super) const STATUS: usize = FIRST + 15;
 const STARTED: usize = FIRST + 21;
 const TYPE: usize = FIRST + 34;
+const NUMBER: usize = FIRST + 23;
 
 /// The words of a receipt whose record is gone.
 const MISSING: &str = "its record is missing from activity";
@@ -69,6 +70,8 @@ pub(super) enum RecordCheck {
     Expired,
     /// The record of a call of this token that began at this time is gone.
     Missing(String, Timestamp),
+    /// These columns of the record are not what is signed.
+    Differs(Vec<&'static str>),
     Fault(String),
 }
 
@@ -111,12 +114,7 @@ impl RecordSpan {
         if row.get::<_, Option<bool>>(STARTED + 1)?.unwrap_or_default() != is_unverified {
             found.push("unverified");
         }
-        Ok(if found.is_empty() {
-            RecordCheck::Sound
-        } else {
-            let found = found.join(", ");
-            RecordCheck::Fault(format!("its record differs from the signed text: {found}"))
-        })
+        Ok(if found.is_empty() { RecordCheck::Sound } else { RecordCheck::Differs(found) })
     }
 
     /// Reports whether retention may have deleted a record that began at this time.
@@ -132,6 +130,38 @@ impl RecordSpan {
             }
         }
     }
+}
+
+/// A record that is not what its receipt says.
+pub(crate) struct AlteredRecord {
+    pub(crate) number: i64,
+    /// The names of what differs.
+    pub(crate) columns: Vec<&'static str>,
+    pub(crate) receipt: Value,
+}
+
+/// Returns the records of a chain that are not what their receipts say, whose signatures the caller has
+/// verified. Records of events from outside follow other records and are left out.
+pub(crate) fn altered(db: &Connection, chain_id: &str) -> Result<Vec<AlteredRecord>, StoreError> {
+    let (span, now) = (RecordSpan::of(db)?, Timestamp::now());
+    let mut statement = db.prepare_cached(&super::page_query(true))?;
+    let mut rows = statement.query((chain_id, i64::MIN, i64::MAX))?;
+    let mut altered = Vec::new();
+    while let Some(row) = rows.next()? {
+        let receipt: Value =
+            serde_json::from_str(text(row, 1)?.unwrap_or_default()).unwrap_or_default();
+        let of_events = receipt["credentialSubject"]["principal"]["id"] == "token:events";
+        let mut columns = match span.check(row, &receipt, now)? {
+            RecordCheck::Differs(columns) => columns,
+            RecordCheck::Sound => Vec::new(),
+            RecordCheck::Expired | RecordCheck::Missing(..) | RecordCheck::Fault(_) => continue,
+        };
+        columns.extend(touches::differing(db, row, &receipt)?);
+        if let (false, false, Some(number)) = (columns.is_empty(), of_events, row.get(NUMBER)?) {
+            altered.push(AlteredRecord { number, columns, receipt });
+        }
+    }
+    Ok(altered)
 }
 
 /// Returns the names of the columns of a record whose text differs from its receipt.
