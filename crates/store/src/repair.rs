@@ -5,6 +5,7 @@
 mod database;
 mod rebuild;
 mod records;
+mod salvage;
 mod strangers;
 
 use std::path::Path;
@@ -15,13 +16,14 @@ use receipt::content::Termination;
 use receipt::{PublicKey, Runtime};
 use rusqlite::Connection;
 
+use crate::acceptance;
 use crate::database::aside::set_aside;
 use crate::database::lock::Lock;
-use crate::database::{WRITERS, transaction};
+use crate::database::{FILE, WRITERS, transaction};
 use crate::error::StoreError;
 use crate::evidence::Evidence;
 use crate::evidence::finding::{Finding, FindingKind, words_of};
-use crate::evidence::judge::judge;
+use crate::evidence::judge::{judge, untrusted_checkpoint};
 use crate::keys::{self, Keys};
 use crate::state::keeping::{self, Decided};
 use crate::state::signed_log;
@@ -61,8 +63,9 @@ pub fn repair_by_step(
         let words = format!("a process writes chain {chain}: stop all gates of this home first");
         return Err(StoreError::Write(words));
     }
+    let mut done = keys::complete(&home.join(keys::FOLDER))?;
     let mut evidence = Evidence::of_files(home, anchor);
-    let mut done = words_of(&judge(&evidence), |kind| kind == FindingKind::DatabaseLost);
+    done.extend(words_of(&judge(&evidence), |kind| kind == FindingKind::DatabaseLost));
     let RepairedDatabase { mut db, is_new } = database::open(home, &mut done, reached)?;
     evidence.add_tables(&db)?;
     let findings = judge(&evidence);
@@ -71,15 +74,23 @@ pub fn repair_by_step(
     let interrupted = database::unaccounted(&db, home, &known)?;
     done.extend(database::interrupted_words(home, &interrupted, &done)?);
     let is_doubtful = is_new || !doubts.is_empty() || !interrupted.is_empty();
+    done.extend(strangers::remove_altered_receipts(&db, home)?);
     done.extend(rebuild::from_copies(&db, home)?);
+    if acceptance::losses(home).is_ok_and(|losses| !losses.is_empty()) {
+        // Rows that somebody deleted may still stand on pages that no table has.
+        done.extend(rebuild::from_pages(&db, home, (&home.join(FILE), FILE))?);
+        heads::recount(&db)?;
+    }
     if !is_new {
         done.extend(doubts.iter().map(|doubt| format!("the database is older: {doubt}")));
     }
+    done.extend(strangers::remove_lone_touches(&db, home)?);
     if rebuild::lacks_touches(&db)? {
         let made = rebuild::make_touches(&db)?;
         done.push(format!("touches of resources were missing: made {made} again"));
     }
     let mut keys = signing_keys(&db, &evidence, &mut done)?;
+    done.extend(rebuild::lost_chains(&db, &keys.known())?);
     done.extend(correct_rows(&db, home, &keys.known())?);
     done.extend(list_checkpoints(&db, &keys.known())?);
     reached("read");
@@ -88,12 +99,10 @@ pub fn repair_by_step(
     done.extend(words(&recovered));
     done.extend(strangers::remove(&db, home, &keys.known())?);
     done.extend(records::make(&db, &keys.known(), is_new)?);
+    done.extend(records::correct(&db, home, &keys.known())?);
     // What was filed between other receipts is not the end of its chain.
     done.extend(correct_rows(&db, home, &keys.known())?);
-    let is_past = !doubts.is_empty() || recovered.lost > 0;
-    if is_past && home.join(CHECKPOINT_FILE).exists() {
-        done.push(set_aside(home, CHECKPOINT_FILE)?);
-    }
+    done.extend(checkpoint_aside(&db, home, recovered.lost)?);
     let was_lost = Decided::read(&db, home)?.lost_at.is_some();
     done.extend(accept_older(&db, &evidence, &findings)?);
     let named = evidence.named_decisions();
@@ -116,6 +125,23 @@ pub fn repair_by_step(
         sign(&db, home, &mut keys, &done)?;
     }
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    Ok(done)
+}
+
+/// Sets the file of the newest checkpoint aside, if nothing can be made of it or if what it names is
+/// still missing; says so.
+fn checkpoint_aside(db: &Connection, home: &Path, lost: u64) -> Result<Vec<String>, StoreError> {
+    let mut after = Evidence::of_files(home, None);
+    after.add_tables(db)?;
+    let is_behind = judge(&after).iter().any(|it| it.kind == FindingKind::DatabaseOlder);
+    let untrusted = match &after.checkpoint {
+        None => return Ok(Vec::new()),
+        Some(Ok(_)) if !is_behind && lost == 0 => return Ok(Vec::new()),
+        Some(Ok(_)) => None,
+        Some(Err(why)) => Some(untrusted_checkpoint(why)),
+    };
+    let mut done: Vec<String> = untrusted.into_iter().collect();
+    done.push(set_aside(home, CHECKPOINT_FILE)?);
     Ok(done)
 }
 

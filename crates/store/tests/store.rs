@@ -10,6 +10,7 @@ mod store {
     mod crash;
     mod decisions;
     mod disk;
+    mod drill;
     mod entries;
     mod faults;
     mod keys;

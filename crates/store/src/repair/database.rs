@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::rebuild;
 use crate::database::aside::set_aside;
-use crate::database::{FILE, timestamp};
+use crate::database::{FILE, WRITERS, timestamp};
 use crate::error::StoreError;
 use crate::evidence::UNFINISHED_FILE;
 use crate::survey;
@@ -72,13 +72,20 @@ fn replace(
             done.push(set_aside(home, &name)?);
         }
     }
-    let source = if is_absent { kept(home).pop() } else { Some(FILE.to_owned()) };
+    let mut sources = kept(home);
+    let source = if is_absent { sources.pop() } else { Some(FILE.to_owned()) };
     let new = home.join(UNFINISHED_FILE);
     let db = crate::open_tables(&new, Durability::Disk)?;
+    // Its first page may be needed to read the damaged file.
+    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     reached("begun");
     if let Some(source) = &source {
-        done.extend(rebuild::from_damaged(&db, &home.join(source), source)?);
+        done.extend(rebuild::from_damaged(&db, home, (&home.join(source), source))?);
     }
+    for earlier in &sources {
+        done.extend(rebuild::from_pages(&db, home, (&home.join(earlier), earlier))?);
+    }
+    done.extend(journals_again(&db, home)?);
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     db.close().map_err(|(_, error)| StoreError::from(error))?;
     let cannot = |error| StoreError::Write(format!("cannot write '{}': {error}", new.display()));
@@ -97,6 +104,25 @@ fn replace(
     done.push("made a new database".to_owned());
     reached("made");
     Ok(())
+}
+
+/// Puts journals back that earlier repairs have kept: what they hold may be nowhere else now. Returns
+/// which, in words.
+fn journals_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
+    let (writers, mut words) = (home.join(WRITERS), Vec::new());
+    // The newest of a chain has all that the earlier ones had.
+    for name in names(&writers, "").iter().rev() {
+        let Some((chain, _)) = name.split_once(".journal.aside-") else { continue };
+        let journal = writers.join(format!("{chain}.journal"));
+        let is_ended = "SELECT 1 FROM chains WHERE chain_id = ?1 AND status = 'expired'";
+        if journal.exists() || db.prepare(is_ended)?.exists([chain])? {
+            continue;
+        }
+        let cannot = |error| StoreError::Write(format!("cannot copy '{name}': {error}"));
+        fs::copy(writers.join(name), journal).map_err(cannot)?;
+        words.push(format!("read '{WRITERS}/{name}' again"));
+    }
+    Ok(words)
 }
 
 /// Sets the rest of a database aside whose log an earlier repair has set aside. Since then no gate has

@@ -9,12 +9,14 @@ use receipt::content::Termination;
 use receipt::verify::SignedReceipt;
 use receipt::{PublicKey, packed};
 use rusqlite::types::Value as SqlValue;
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 use touch::targets::Access;
 
+use super::salvage;
 use crate::database::{WRITERS, receipts, transaction};
 use crate::error::StoreError;
+use crate::evidence::UNFINISHED_FILE;
 use crate::keys;
 use crate::read::copies::COPIES;
 use crate::read::signed_touches;
@@ -49,33 +51,66 @@ const TABLES: [&str; 20] = [
     "run_texts",
 ];
 
-/// Numbers without a readable row after which the next one is looked up: more than the pages of a
-/// small hole hold, and few enough that no number on a damaged page costs hours.
-const MISSED_MAX: usize = 100_000;
+/// Numbers on damaged pages after which the rest of a table is given up, those up to which every one is
+/// tried, and the distance of those that are tried after them.
+const MISSED_MAX: i64 = 100_000;
+const MISSED_NEAR: i64 = 512;
+const MISSED_STRIDE: i64 = 64;
 
-/// Copies the rows of a damaged database that can be read; returns what was copied, in words.
+/// Copies the rows of a damaged database that can be read, and adds the receipts on its other pages;
+/// returns what was recovered, in words.
 pub(super) fn from_damaged(
     db: &Connection,
-    file: &Path,
-    name: &str,
+    home: &Path,
+    (file, name): (&Path, &str),
 ) -> Result<Vec<String>, StoreError> {
-    let nothing = || vec![format!("nothing of the damaged database '{name}' can be read")];
-    let Ok(damaged) = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
-        return Ok(nothing());
-    };
     let mut words = Vec::new();
-    for table in TABLES {
-        let copied = transaction::whole(db, |db| copy_table(db, &damaged, table))?;
-        if copied > 0 {
-            words.push(format!("recovered {copied} rows of '{table}' from '{name}'"));
+    if let Some(damaged) = salvage::open(file, &home.join(UNFINISHED_FILE))? {
+        for table in TABLES {
+            let copied = transaction::whole(db, |db| copy_table(db, &damaged.db, table))?;
+            if copied > 0 {
+                words.push(format!("recovered {copied} rows of '{table}' from '{name}'"));
+            }
         }
+        damaged.close();
     }
+    words.extend(from_pages(db, home, (file, name))?);
     heads::recount(db)?;
     let touches = make_touches(db)?;
     if touches > 0 {
         words.push(format!("made {touches} touches of resources again from the receipts"));
     }
-    Ok(if words.is_empty() { nothing() } else { words })
+    if words.is_empty() {
+        words.push(format!("nothing of the damaged database '{name}' can be read"));
+    }
+    Ok(words)
+}
+
+/// Adds the receipts on the pages of a damaged database that no table has; returns what was added, in
+/// words.
+pub(super) fn from_pages(
+    db: &Connection,
+    home: &Path,
+    (file, name): (&Path, &str),
+) -> Result<Option<String>, StoreError> {
+    let keys = keys::all_public(&home.join(keys::FOLDER));
+    let expired = heads::expired(db, &keys)?;
+    // Chains have numbers in the order of their ids, which are made of the time.
+    db.execute_batch("CREATE TEMP TABLE found (chain_id TEXT, sequence INTEGER, text TEXT)")?;
+    salvage::receipts(file, |text| {
+        let Ok(signed) = SignedReceipt::parse(&text) else { return Ok(()) };
+        let values = params![signed.link.chain_id, signed.link.sequence, text];
+        db.prepare_cached("INSERT INTO found VALUES (?1, ?2, ?3)")?.execute(values)?;
+        Ok(())
+    })?;
+    let added = transaction::whole(db, |db| {
+        let mut statement = db.prepare("SELECT text FROM found ORDER BY chain_id, sequence")?;
+        let texts = statement.query_map([], |row| row.get::<_, String>(0))?;
+        texts.map(|text| add_text(db, &text?, (&keys, &expired))).sum::<Result<usize, StoreError>>()
+    })?;
+    db.execute_batch("DROP TABLE temp.found")?;
+    let words = || format!("found {added} more receipts on the pages of '{name}'");
+    Ok((added > 0).then(words))
 }
 
 /// Adds the touches that records lack: from their receipts, and of a call without one from its main
@@ -147,30 +182,38 @@ fn copy_table(db: &Connection, damaged: &Connection, table: &str) -> Result<i64,
     Ok(rows()? - before)
 }
 
-/// Copies the rows of a table one by one. A long run of numbers without a row ends where the table has
-/// a next one; if that cannot be read, it is taken for the end.
+/// Copies the rows of a table one by one. Numbers without a row are skipped where the table has a next
+/// one. Those on damaged pages are tried, at first all of them and then some, until none may follow.
 fn copy_by_number(db: &Connection, damaged: &Connection, table: &str) {
-    let number_after = |number: i64| {
+    let number_after = |number: i64| -> rusqlite::Result<Option<i64>> {
         let words = format!("SELECT MIN(rowid) FROM {table} WHERE rowid > ?1");
-        damaged.query_row(&words, [number], |row| row.get::<_, Option<i64>>(0)).ok().flatten()
+        damaged.prepare_cached(&words)?.query_row([number], |row| row.get(0))
     };
     // Some tables have no numbers, and are small.
     if damaged.prepare(&format!("SELECT rowid FROM {table}")).is_err() {
         return;
     }
     let (mut next, mut missed) = (1, 0);
-    while next < i64::MAX {
-        let is_there = copy_rows(db, damaged, (table, Some(next))).unwrap_or(false);
-        missed = if is_there { 0 } else { missed + 1 };
-        next = if missed < MISSED_MAX {
-            next + 1
-        } else {
-            missed = 0;
-            match number_after(next) {
-                Some(found) if found > next => found,
-                Some(_) | None => return,
+    while missed < MISSED_MAX {
+        let stride = if missed < MISSED_NEAR { 1 } else { MISSED_STRIDE };
+        match copy_rows(db, damaged, (table, Some(next))) {
+            // The numbers that were left out may be there too.
+            Ok(_) if stride > 1 => next -= stride - 1,
+            Ok(true) => next += 1,
+            Ok(false) => match number_after(next) {
+                Ok(Some(found)) => next = found,
+                Ok(None) => return,
+                Err(_) => {
+                    (next, missed) = (next + 1, missed + 1);
+                    continue;
+                }
+            },
+            Err(_) => {
+                (next, missed) = (next + stride, missed + stride);
+                continue;
             }
-        };
+        }
+        missed = 0;
     }
 }
 
@@ -248,19 +291,55 @@ fn from_copy(
     for line in BufReader::new(fs::File::open(path).map_err(cannot)?).split(b'\n') {
         let line = line.map_err(cannot)?;
         let Ok(text) = str::from_utf8(&line) else { continue };
-        let Ok(signed) = SignedReceipt::parse(text.trim()) else { continue };
-        let Some(key) = keys.iter().find(|key| signed.verify(key).is_ok()) else { continue };
-        if expired.contains(&signed.link.chain_id) {
-            continue;
-        }
-        let value: Value = serde_json::from_str(text).unwrap_or_default();
-        let is_new = add_receipt(db, &signed, text.trim(), &value)?;
-        if is_new > 0 {
-            add_chain(db, &signed, &value, key)?;
-        }
-        added += is_new;
+        added += add_text(db, text.trim(), (keys, expired))?;
     }
     Ok(added)
+}
+
+/// Adds a receipt with its chain, if one of these keys signed it, its place is free and the chain has
+/// not expired; returns the number of receipts that were added.
+fn add_text(
+    db: &Connection,
+    text: &str,
+    (keys, expired): (&[PublicKey], &[String]),
+) -> Result<usize, StoreError> {
+    let Ok(signed) = SignedReceipt::parse(text) else { return Ok(0) };
+    let Some(key) = keys.iter().find(|key| signed.verify(key).is_ok()) else { return Ok(0) };
+    if expired.contains(&signed.link.chain_id) {
+        return Ok(0);
+    }
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let added = add_receipt(db, &signed, text, &value)?;
+    if added > 0 {
+        add_chain(db, &signed, &value, key)?;
+    }
+    Ok(added)
+}
+
+/// Adds the rows of chains that only have receipts; returns what was added, in words.
+pub(super) fn lost_chains(db: &Connection, keys: &[PublicKey]) -> Result<Vec<String>, StoreError> {
+    let mut statement = db.prepare(
+        "SELECT DISTINCT chain_id FROM receipts
+         WHERE chain_id NOT IN (SELECT chain_id FROM chains) ORDER BY chain_id",
+    )?;
+    let chains = statement.query_map([], |row| row.get(0))?;
+    let chains: Vec<String> = chains.collect::<Result<_, _>>()?;
+    let mut words = Vec::new();
+    for chain in chains {
+        let last = "SELECT receipt_json FROM receipts WHERE chain_id = ?1
+            ORDER BY sequence DESC LIMIT 1";
+        let text: String = db.query_row(last, [&chain], |row| row.get(0))?;
+        let Ok((signed, value)) = SignedReceipt::read(&text) else { continue };
+        let key = signed.key_among(keys).filter(|key| signed.verify(key).is_ok());
+        if let Some(key) = key.filter(|_| signed.link.chain_id == chain) {
+            add_chain(db, &signed, &value, key)?;
+            words.push(format!("the table of chains lists again chain {chain}"));
+        }
+    }
+    if !words.is_empty() {
+        heads::recount(db)?;
+    }
+    Ok(words)
 }
 
 /// Adds the chain of a receipt; a terminal receipt ends it, and recovery ends any other.
@@ -273,9 +352,11 @@ fn add_chain(
     let before = value.pointer("/issuer/runtime/preceding_chain");
     let text = |name: &str| before.and_then(|before| before[name].as_str());
     db.prepare_cached(
-        "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
+        "INSERT INTO chains (chain, chain_id, opened_at, pid, key, preceding, preceding_sequence,
            preceding_hash)
-         VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6) ON CONFLICT (chain_id) DO UPDATE SET key = excluded.key",
+         VALUES ((SELECT chain FROM activity WHERE receipt_id = ?7
+             AND chain NOT IN (SELECT chain FROM chains)), ?1, ?2, 0, ?3, ?4, ?5, ?6)
+         ON CONFLICT (chain_id) DO UPDATE SET key = excluded.key",
     )?
     .execute(params![
         signed.link.chain_id,
@@ -284,6 +365,7 @@ fn add_chain(
         text("chain_id"),
         before.and_then(|before| before["sequence"].as_u64()),
         text("hash"),
+        signed.id,
     ])?;
     if let Some(termination) = signed.link.termination {
         let words = "UPDATE chains SET status = ?2 WHERE chain_id = ?1";

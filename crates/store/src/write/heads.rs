@@ -11,7 +11,7 @@ use receipt::verify::SignedReceipt;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
-use crate::database::transaction;
+use crate::database::{receipts, transaction};
 use crate::error::StoreError;
 use crate::limits::HEADS_MAX;
 use crate::state::signed_log;
@@ -137,9 +137,11 @@ pub(crate) fn list_again(
     db: &Connection,
     keys: &[PublicKey],
 ) -> Result<(Vec<Head>, Vec<Head>), StoreError> {
-    let mut statement = db.prepare(
-        "SELECT receipt_json FROM receipts WHERE own IN (?1, ?2) ORDER BY receipt_number",
-    )?;
+    // By time: a repair may have found them in any order.
+    let issued = receipts::member("$.issuanceDate");
+    let mut statement = db.prepare(&format!(
+        "SELECT receipt_json FROM receipts WHERE own IN (?1, ?2) ORDER BY {issued}, receipt_number"
+    ))?;
     let texts = statement.query_map([checkpoint::ACTION_TYPE, CHAIN_CLOSED], |row| row.get(0))?;
     let mut signed = Vec::new();
     for text in texts {
