@@ -31,7 +31,7 @@ mod tests;
 pub use crate::touches::RecordedTouch;
 pub use activity::Activity;
 pub use agents::SeenAgent;
-pub(crate) use audit::records::{AlteredRecord, RecordSpan, altered as altered_records};
+pub(crate) use audit::records::{AlteredRecord, altered as altered_records};
 pub(crate) use audit::touches::signed as signed_touches;
 pub use audit::{AuditSource, LedgerPlace, SIGNING_TIME_MAX};
 pub use coverage::{CoverageFilter, TargetCoverage, TargetLosses};

@@ -98,7 +98,7 @@ pub fn repair_by_step(
     reached("recovered");
     done.extend(words(&recovered));
     done.extend(strangers::remove(&db, home, &keys.known())?);
-    done.extend(records::make(&db, &keys.known(), is_new)?);
+    done.extend(records::make(&db, &keys.known())?);
     done.extend(records::correct(&db, home, &keys.known())?);
     // What was filed between other receipts is not the end of its chain.
     done.extend(correct_rows(&db, home, &keys.known())?);

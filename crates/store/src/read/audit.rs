@@ -20,7 +20,7 @@ use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, Row};
 
 use self::columns::{RECEIPT_COLUMNS, differing};
-use self::records::{RECORD_COLUMNS, RecordCheck, RecordSpan};
+use self::records::{RECORD_COLUMNS, RecordCheck};
 use super::reader::Reader;
 use super::receipts::StoredChain;
 use crate::database::lock::Lock;
@@ -131,7 +131,6 @@ struct Outset<'a> {
     threads: usize,
     /// The file is one of ours: its columns repeat the text of receipts.
     is_ours: bool,
-    now: Timestamp,
 }
 
 /// The head of a chain as its row states it, and the end of its journal that was filed.
@@ -155,7 +154,7 @@ impl Reader {
             LedgerPlace::Copy => None,
         };
         let is_ours = self.pool.ask(schema::is_ledger)?;
-        let outset = Outset { place, threads, is_ours, now: Timestamp::now() };
+        let outset = Outset { place, threads, is_ours };
         if is_ours {
             for accepted in self.pool.ask(accepted::receipts)? {
                 audit.accept(&accepted);
@@ -341,7 +340,6 @@ impl Reader {
         let mut ahead = std::mem::take(ahead).into_iter().peekable();
         self.pool.ask_in_passing(|db| {
             let mut count = 0;
-            let span = if outset.is_ours { Some(RecordSpan::of(db)?) } else { None };
             let mut statement = db.prepare_cached(sql)?;
             let mut rows = statement.query((chain_id, *after, page_limit()))?;
             while let Some(row) = rows.next()? {
@@ -351,9 +349,9 @@ impl Reader {
                     Some((_, examined)) => audit.push_examined(chain_id, examined),
                     None => audit.push_to(chain_id, &receipt_text(row, 1)?),
                 };
-                if let Some((read, span)) = read.zip(span) {
-                    let comparison = Comparison { chain_id, row, read: &read, span };
-                    comparison.tell(audit, gone, outset.now)?;
+                if let Some(read) = read.filter(|_| outset.is_ours) {
+                    let comparison = Comparison { chain_id, row, read: &read };
+                    comparison.tell(audit, gone)?;
                     comparison.report_touches(db, audit)?;
                     ends.take(read);
                 }
@@ -481,18 +479,12 @@ struct Comparison<'a> {
     chain_id: &'a str,
     row: &'a Row<'a>,
     read: &'a ReadReceipt,
-    span: RecordSpan,
 }
 
 impl Comparison<'_> {
     /// Compares the columns of a receipt and its record with the signed text.
-    fn tell(
-        &self,
-        audit: &mut Audit,
-        gone: &mut ReadFacts,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let Comparison { chain_id, row, read, span } = self;
+    fn tell(&self, audit: &mut Audit, gone: &mut ReadFacts) -> Result<(), StoreError> {
+        let Comparison { chain_id, row, read } = self;
         let sequence = read.sequence;
         let found = differing(row, chain_id, read)?;
         if !found.is_empty() {
@@ -502,9 +494,8 @@ impl Comparison<'_> {
             );
             audit.fault(chain_id, Some(read.index), words);
         }
-        match span.check(row, &read.members, now)? {
+        match records::check(row, &read.members)? {
             RecordCheck::Sound => {}
-            RecordCheck::Expired => gone.expired += 1,
             RecordCheck::Missing(token, started) => {
                 let (chain_id, place) = ((*chain_id).to_owned(), (read.index, sequence));
                 gone.missing.push(MissingRecord { chain_id, place, token, started });
@@ -609,8 +600,6 @@ fn place(head: &Head) -> (&str, u64, Hash) {
 /// Facts that are judged once all receipts have been read, such as records that are gone.
 #[derive(Default)]
 struct ReadFacts {
-    /// The number of those that retention may have deleted.
-    expired: u64,
     missing: Vec<MissingRecord>,
     stated: StatedDeletions,
     /// The places of all checkpoints.
@@ -627,16 +616,19 @@ struct MissingRecord {
 }
 
 impl ReadFacts {
+    /// Reports the records that are missing although no deletion of them is stated: the rest of those
+    /// that a statement may mean, once its number is used up.
     fn tell(mut self, audit: &mut Audit) {
+        self.missing.sort_by_key(|record| record.started);
+        let (mut count, stated) = (0, self.stated.count());
         for MissingRecord { chain_id, place, token, started } in self.missing {
-            if self.stated.cover(&token, started) {
-                self.expired += 1;
+            if count < stated && self.stated.cover(&token, started) {
+                count += 1;
             } else {
                 audit.missing_record(&chain_id, place);
             }
         }
-        if self.expired > 0 {
-            let count = self.expired;
+        if count > 0 {
             audit.note(format!("note: {count} receipts are of calls whose records have expired"));
         }
     }

@@ -1,5 +1,5 @@
 //! Records that are gone while their receipts are there: they are made again from what is signed, without
-//! arguments and results. One whose deletion is stated, or that retention may have deleted, stays away.
+//! arguments and results. One whose deletion is stated stays away.
 //! Records that differ from their receipts repeat them again.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{rebuild, strangers};
 use crate::database::{change, transaction};
 use crate::error::StoreError;
-use crate::read::{AlteredRecord, RecordSpan, altered_records};
+use crate::read::{AlteredRecord, altered_records};
 use crate::record::RecordKind;
 use crate::upkeep::stated::StatedDeletions;
 use crate::write::compose::{OUTCOME, RECORD_TYPE};
@@ -23,15 +23,9 @@ const LONE: &str = "SELECT chain, receipt_json FROM receipts JOIN chains USING (
     WHERE NOT EXISTS (SELECT 1 FROM activity WHERE activity.id = substr(receipts.id, 13))
     ORDER BY chain_id, sequence";
 
-/// Makes such records again; returns what was made, in words. In a new database, any of them may be
-/// missing.
-pub(super) fn make(
-    db: &Connection,
-    keys: &[PublicKey],
-    is_new: bool,
-) -> Result<Option<String>, StoreError> {
-    let (stated, span, now) =
-        (StatedDeletions::of_home(db)?, RecordSpan::of(db)?, Timestamp::now());
+/// Makes such records again; returns what was made, in words.
+pub(super) fn make(db: &Connection, keys: &[PublicKey]) -> Result<Option<String>, StoreError> {
+    let stated = StatedDeletions::of_home(db)?;
     let made = transaction::whole(db, |db| {
         let mut statement = db.prepare(LONE)?;
         let mut rows = statement.query([])?;
@@ -40,8 +34,7 @@ pub(super) fn make(
             let Ok(text) = row.get::<_, String>(1) else { continue };
             let Ok((signed, receipt)) = SignedReceipt::read(&text) else { continue };
             let Some((token, started)) = call_of(&receipt) else { continue };
-            let is_deleted =
-                stated.cover(token, started) || (!is_new && span.may_lack(started, now));
+            let is_deleted = stated.cover(token, started);
             let is_signed = signed.key_among(keys).is_some_and(|key| signed.verify(key).is_ok());
             if is_signed && !is_deleted {
                 changed += 1;

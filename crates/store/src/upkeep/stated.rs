@@ -24,6 +24,7 @@ struct StatedDeletion {
     token: Option<String>,
     from: Timestamp,
     to: Timestamp,
+    count: u64,
 }
 
 impl StatedDeletions {
@@ -37,7 +38,8 @@ impl StatedDeletions {
             let time = |name| deletion[name].as_str()?.parse().ok();
             let token = deletion["holder"].as_str().map(str::to_owned);
             let span = time("from").zip(time("to"));
-            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to }));
+            let count = deletion["count"].as_u64().unwrap_or_default();
+            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to, count }));
         }
     }
 
@@ -62,9 +64,14 @@ impl StatedDeletions {
         for data in deleted.iter().filter(|data| data.kind == ExpiredKind::Records) {
             let time = |us| Timestamp::from_microsecond(us).ok();
             let span = data.span_us.and_then(|(from, to)| time(from - 1_000).zip(time(to)));
-            let token = data.holder.clone();
-            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to }));
+            let (token, count) = (data.holder.clone(), data.count);
+            self.0.extend(span.map(|(from, to)| StatedDeletion { token, from, to, count }));
         }
+    }
+
+    /// Returns the number of records that they deleted.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().map(|deletion| deletion.count).sum()
     }
 
     /// Reports whether a record of this token that began at this time is among them.

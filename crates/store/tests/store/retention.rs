@@ -14,6 +14,7 @@ use store::read::LedgerPlace;
 use store::{Entry, Store};
 
 use super::support::{Home, call, db, ended, payload, rules, started, until};
+use super::unsigned::{self, change};
 
 async fn append_old(store: &Store, days: i64, count: usize) {
     for _ in 0..count {
@@ -140,6 +141,23 @@ async fn every_round_signs_what_it_deleted() {
     store.read().audit(&mut audit, LedgerPlace::Home(home.path()), || ()).unwrap();
     let outcome = audit.finish(AuditScope::All, ChainExpectation::default());
     assert!(outcome.is_valid(), "{:?}", outcome.reports);
+}
+
+#[tokio::test]
+async fn a_stated_deletion_excuses_as_many_records_as_it_counts() {
+    let home = Home::new();
+    let store = home.open();
+    append_old(&store, 100, 3).await;
+    append_old(&store, 95, 1).await;
+    store.set_retention(&rules()).unwrap();
+    until(&store, || count(home.path(), "activity") == 0 && !statements(&home).is_empty()).await;
+    store.set_retention(&keep_days(1_000)).unwrap();
+    append_old(&store, 97, 1).await;
+    store.close().await.unwrap();
+    assert_eq!(unsigned::faults(&home), Vec::<String>::new());
+    change(&home, "DELETE FROM touches; DELETE FROM payloads; DELETE FROM activity");
+    let found = unsigned::faults(&home);
+    assert!(found.len() == 1 && found[0].contains("its record is missing"), "{found:?}");
 }
 
 /// Appends calls of a token, with arguments of this many bytes.

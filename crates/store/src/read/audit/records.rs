@@ -1,10 +1,10 @@
 //! Compares the records of `activity` with the signed receipts: a record repeats what its receipt
-//! says, a receipt of a call has a record until that expires, and only some records have no
-//! receipt.
+//! says, a receipt of a call has a record unless its deletion is stated, and only some records have
+//! no receipt.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use receipt::audit::Audit;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 use super::columns::{self, member, text};
@@ -39,35 +39,9 @@ const MISSING: &str = "its record is missing from activity";
 /// The token of events from outside, whose receipts name the agent as the sender does.
 pub(super) const EVENTS: &str = "events";
 
-/// Records that are never deleted for their number: fewer than this are kept whatever the limits.
-const KEPT_AT_LEAST: i64 = 1_000;
-
-/// The age at which records may be deleted for it.
-const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
-
-/// The time by which the order of records may differ from that of their starts: several processes
-/// file their own.
-const DISORDER: SignedDuration = SignedDuration::from_secs(60);
-
-/// The records that are kept.
-#[derive(Clone, Copy)]
-pub(crate) struct RecordSpan {
-    first: Option<FirstRecord>,
-}
-
-#[derive(Clone, Copy)]
-struct FirstRecord {
-    number: i64,
-    started_us: i64,
-    /// The number of the last record.
-    last: i64,
-}
-
 /// The result of comparing a receipt with its record.
 pub(super) enum RecordCheck {
     Sound,
-    /// The record is gone, as its age or number allows.
-    Expired,
     /// The record of a call of this token that began at this time is gone.
     Missing(String, Timestamp),
     /// These columns of the record are not what is signed.
@@ -75,61 +49,30 @@ pub(super) enum RecordCheck {
     Fault(String),
 }
 
-impl RecordSpan {
-    pub(crate) fn of(db: &Connection) -> Result<RecordSpan, StoreError> {
-        let sql = "SELECT number, started_us, (SELECT MAX(number) FROM activity) FROM activity
-                   ORDER BY number LIMIT 1";
-        let first = db.query_row(sql, [], |row| {
-            Ok(FirstRecord { number: row.get(0)?, started_us: row.get(1)?, last: row.get(2)? })
+/// Compares the record in a row with the members of its receipt.
+pub(super) fn check(row: &Row<'_>, receipt: &Value) -> Result<RecordCheck, StoreError> {
+    let subject = &receipt["credentialSubject"];
+    let Some(token) = member(&subject["principal"], "id").strip_prefix("token:") else {
+        return Ok(RecordCheck::Sound);
+    };
+    let started = member(&subject["action"], "timestamp");
+    if text(row, STATUS)?.is_none() {
+        return Ok(match started.parse() {
+            Ok(started) => RecordCheck::Missing(token.to_owned(), started),
+            Err(_) => RecordCheck::Fault(MISSING.to_owned()),
         });
-        Ok(RecordSpan { first: first.optional()? })
     }
-
-    /// Compares the record in a row with the members of its receipt.
-    pub(super) fn check(
-        self,
-        row: &Row<'_>,
-        receipt: &Value,
-        now: Timestamp,
-    ) -> Result<RecordCheck, StoreError> {
-        let subject = &receipt["credentialSubject"];
-        let Some(token) = member(&subject["principal"], "id").strip_prefix("token:") else {
-            return Ok(RecordCheck::Sound);
-        };
-        let started = member(&subject["action"], "timestamp");
-        if text(row, STATUS)?.is_none() {
-            return Ok(match started.parse() {
-                Ok(started) if self.may_lack(started, now) => RecordCheck::Expired,
-                Ok(started) => RecordCheck::Missing(token.to_owned(), started),
-                Err(_) => RecordCheck::Fault(MISSING.to_owned()),
-            });
-        }
-        let mut found = differing_texts(row, receipt, token)?;
-        let microseconds = row.get::<_, Option<i64>>(STARTED)?.unwrap_or_default();
-        if !is_same_time(microseconds, started) {
-            found.push("started_us");
-        }
-        found.extend(measured::differing(row, receipt)?);
-        let is_unverified = receipt["issuer"]["runtime"]["unverified"] == true;
-        if row.get::<_, Option<bool>>(STARTED + 1)?.unwrap_or_default() != is_unverified {
-            found.push("unverified");
-        }
-        Ok(if found.is_empty() { RecordCheck::Sound } else { RecordCheck::Differs(found) })
+    let mut found = differing_texts(row, receipt, token)?;
+    let microseconds = row.get::<_, Option<i64>>(STARTED)?.unwrap_or_default();
+    if !is_same_time(microseconds, started) {
+        found.push("started_us");
     }
-
-    /// Reports whether retention may have deleted a record that began at this time.
-    pub(crate) fn may_lack(self, started: Timestamp, now: Timestamp) -> bool {
-        let is_old = now.duration_since(started) > KEPT_FOR;
-        match self.first {
-            None => is_old,
-            Some(first) => {
-                let oldest = Timestamp::from_microsecond(first.started_us).unwrap_or_default();
-                let is_before = oldest.duration_since(started) > -DISORDER;
-                let are_many = first.last - first.number + 1 >= KEPT_AT_LEAST;
-                first.number > 1 && is_before && (is_old || are_many)
-            }
-        }
+    found.extend(measured::differing(row, receipt)?);
+    let is_unverified = receipt["issuer"]["runtime"]["unverified"] == true;
+    if row.get::<_, Option<bool>>(STARTED + 1)?.unwrap_or_default() != is_unverified {
+        found.push("unverified");
     }
+    Ok(if found.is_empty() { RecordCheck::Sound } else { RecordCheck::Differs(found) })
 }
 
 /// A record that is not what its receipt says.
@@ -143,7 +86,6 @@ pub(crate) struct AlteredRecord {
 /// Returns the records of a chain that are not what their receipts say, whose signatures the caller has
 /// verified. Records of events from outside follow other records and are left out.
 pub(crate) fn altered(db: &Connection, chain_id: &str) -> Result<Vec<AlteredRecord>, StoreError> {
-    let (span, now) = (RecordSpan::of(db)?, Timestamp::now());
     let mut statement = db.prepare_cached(&super::page_query(true))?;
     let mut rows = statement.query((chain_id, i64::MIN, i64::MAX))?;
     let mut altered = Vec::new();
@@ -151,10 +93,10 @@ pub(crate) fn altered(db: &Connection, chain_id: &str) -> Result<Vec<AlteredReco
         let receipt: Value =
             serde_json::from_str(text(row, 1)?.unwrap_or_default()).unwrap_or_default();
         let of_events = receipt["credentialSubject"]["principal"]["id"] == "token:events";
-        let mut columns = match span.check(row, &receipt, now)? {
+        let mut columns = match check(row, &receipt)? {
             RecordCheck::Differs(columns) => columns,
             RecordCheck::Sound => Vec::new(),
-            RecordCheck::Expired | RecordCheck::Missing(..) | RecordCheck::Fault(_) => continue,
+            RecordCheck::Missing(..) | RecordCheck::Fault(_) => continue,
         };
         columns.extend(touches::differing(db, row, &receipt)?);
         if let (false, false, Some(number)) = (columns.is_empty(), of_events, row.get(NUMBER)?) {
@@ -330,26 +272,6 @@ fn lone_records(db: &Connection, from: i64, upto: i64) -> Result<Vec<LoneRecord>
 mod tests {
     use super::*;
     use crate::upkeep::stated::{RECORDS_EXPIRED, StatedDeletions};
-
-    #[test]
-    fn a_record_may_be_missing_only_if_retention_can_have_deleted_it() {
-        let now: Timestamp = "2026-02-03T12:00:00Z".parse().unwrap();
-        let hours = |hours: i64| now - SignedDuration::from_hours(hours);
-        let span = |number: i64, started: Timestamp, last: i64| RecordSpan {
-            first: Some(FirstRecord { number, started_us: started.as_microsecond(), last }),
-        };
-        for (case, span, started, expected) in [
-            ("nothing was ever deleted", span(1, hours(50), 9), hours(60), false),
-            ("old, and before all others", span(5, hours(50), 9), hours(60), true),
-            ("young, and few are kept", span(5, hours(1), 9), hours(2), false),
-            ("young, and many are kept", span(5, hours(1), 1_004), hours(2), true),
-            ("after others", span(5, hours(50), 9), hours(49), false),
-            ("none are kept, and it is old", RecordSpan { first: None }, hours(25), true),
-            ("none are kept, and it is young", RecordSpan { first: None }, hours(23), false),
-        ] {
-            assert_eq!(span.may_lack(started, now), expected, "{case}");
-        }
-    }
 
     #[test]
     fn a_signed_receipt_can_state_that_records_were_deleted() {
