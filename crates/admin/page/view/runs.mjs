@@ -86,6 +86,7 @@ function Facts({ run }) {
       ${run.resumed_from && html`<dt>Goes on from</dt><dd><a href=${link('runs', { run: run.resumed_from })}><code>${run.resumed_from}</code></a></dd>`}
       ${run.trace_id && html`<dt>Trace</dt><dd><code>${run.trace_id}</code> <${Copy} text=${run.trace_id} what="the trace id" isSmall /></dd>`}
       <dt>Run</dt><dd><code>${run.id}</code> <${Copy} text=${run.id} what="the id" isSmall /></dd>
+      <dt>Signed</dt><dd>No: only the calls of its steps have receipts</dd>
     </dl>
   </section>`;
 }

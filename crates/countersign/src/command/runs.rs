@@ -95,6 +95,7 @@ fn general(run: &RunEntry, steps_shown: usize) -> String {
         ("tokens", number(run.tokens)),
         ("cost", cost(run.cost_usd)),
         ("trace", or_dash(run.trace_id.as_deref())),
+        ("signed", "no: only the calls of its steps have receipts".to_owned()),
     ];
     if run.steps_total > steps_shown as u64 {
         let steps = format!("{} (the last {steps_shown} are shown)", run.steps_total);
@@ -192,6 +193,7 @@ mod tests {
             "workflow  deploy⟨U+001B⟩ 1.0",
             "status    failed (exit code 3)",
             "cost      $0.0500",
+            "signed    no: only the calls of its steps have receipts",
             "1     ask    1        claude    timed out  9.0 s  1200    150    TIMEOUT: too late",
             "2     test   1        command   success    20 ms  -       0      -",
         ] {
