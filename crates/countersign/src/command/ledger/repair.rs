@@ -37,10 +37,22 @@ pub(super) async fn run(site: &Site, yes: bool) -> Result<(), Failure> {
     let repair = move || store::repair::repair(&path, anchor.as_ref());
     let done = off_thread(repair).await?.map_err(Failure::store)?;
     if done.is_empty() {
-        return output::line("there was nothing to repair");
+        output::line("there was nothing to repair")?;
+    } else {
+        let lines: Vec<String> = done.iter().map(|words| output::plain(words)).collect();
+        output::line(&lines.join("\n"))?;
     }
-    let lines: Vec<String> = done.iter().map(|words| output::plain(words)).collect();
-    output::line(&lines.join("\n"))
+    let home = home.clone();
+    match off_thread(move || super::check(&home)).await? {
+        Ok(_) => Ok(()),
+        Err(faults) => {
+            faults.iter().for_each(|fault| note(fault));
+            Err(Failure::broken(
+                "the ledger still has faults: restore a backup, or accept what is missing with \
+                 'countersign ledger accept'",
+            ))
+        }
+    }
 }
 
 async fn confirm() -> Result<(), Failure> {
