@@ -74,21 +74,11 @@ pub fn repair_by_step(
     let interrupted = database::unaccounted(&db, home, &known)?;
     done.extend(database::interrupted_words(home, &interrupted, &done)?);
     let is_doubtful = is_new || !doubts.is_empty() || !interrupted.is_empty();
-    done.extend(strangers::remove_altered_receipts(&db, home)?);
-    done.extend(rebuild::from_copies(&db, home)?);
-    if acceptance::losses(home).is_ok_and(|losses| !losses.is_empty()) {
-        // Rows that somebody deleted may still stand on pages that no table has.
-        done.extend(rebuild::from_pages(&db, home, (&home.join(FILE), FILE))?);
-        heads::recount(&db)?;
-    }
+    done.extend(receipts_again(&db, home)?);
     if !is_new {
         done.extend(doubts.iter().map(|doubt| format!("the database is older: {doubt}")));
     }
-    done.extend(strangers::remove_lone_touches(&db, home)?);
-    if rebuild::lacks_touches(&db)? {
-        let made = rebuild::make_touches(&db)?;
-        done.push(format!("touches of resources were missing: made {made} again"));
-    }
+    done.extend(touches_again(&db, home)?);
     let mut keys = signing_keys(&db, &evidence, &mut done)?;
     done.extend(rebuild::lost_chains(&db, &keys.known())?);
     done.extend(correct_rows(&db, home, &keys.known())?);
@@ -125,6 +115,29 @@ pub fn repair_by_step(
         sign(&db, home, &mut keys, &done)?;
     }
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    Ok(done)
+}
+
+/// Moves the receipts that are not as they were signed, and fills the places that are free with those of
+/// copies, and of pages that no table has; returns what was done, in words.
+fn receipts_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
+    let mut done: Vec<String> = strangers::remove_altered_receipts(db, home)?.into_iter().collect();
+    done.extend(rebuild::from_copies(db, home)?);
+    if acceptance::losses(home).is_ok_and(|losses| !losses.is_empty()) {
+        // Rows that somebody deleted may still stand there.
+        done.extend(rebuild::from_pages(db, home, (&home.join(FILE), FILE))?);
+        heads::recount(db)?;
+    }
+    Ok(done)
+}
+
+/// Makes the touches of resources repeat what receipts say; returns what was done, in words.
+fn touches_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
+    let mut done: Vec<String> = strangers::remove_lone_touches(db, home)?.into_iter().collect();
+    if rebuild::lacks_touches(db)? {
+        let made = rebuild::make_touches(db)?;
+        done.push(format!("touches of resources were missing: made {made} again"));
+    }
     Ok(done)
 }
 

@@ -1,5 +1,6 @@
-//! What SQLite cannot read of a damaged database: a copy of the file that it can open, and the receipts
-//! on pages to which no table leads any more. Each receipt proves by its signature what it is.
+//! Reads what SQLite cannot read of a damaged database: it makes a copy of the file that SQLite can open,
+//! and finds the receipts on pages to which no table leads any more. Each receipt proves by its signature
+//! what it is.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::support::{Home, journal_file};
 use super::{Prepared, settle};
 
-/// What a start does.
+/// The answer of a start.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
     Silent,
