@@ -48,7 +48,7 @@ pub fn check(home: &Path, anchor: Option<&AnchorConfig>) -> Result<AnchorCheck, 
 /// Returns the number of decisions that a ledger has; `None` if this program cannot read its tables.
 pub fn decisions(file: &Path, place: LedgerPlace<'_>) -> Result<Option<u64>, StoreError> {
     let db = ReadOnlyFile::at(file)?.connect()?;
-    if !schema::is_current(&db)? {
+    if !schema::is_ledger(&db)? || !schema::is_current(&db)? {
         return Ok(None);
     }
     let number = match place {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use receipt::verify::SignedReceipt;
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
@@ -65,8 +66,10 @@ impl Reader {
 fn add(out: &Connection, receipt: &receipts::StoredReceipt) -> Result<(), StoreError> {
     let members: Value = serde_json::from_str(&receipt.text).unwrap_or_default();
     let issuer = &members["issuer"];
+    // The columns of the ledger may have been edited, and the text is what is signed.
+    let hash = SignedReceipt::parse(&receipt.text).map(|signed| signed.hash.to_string());
     let values = params![
-        receipt.id,
+        members["id"].as_str().unwrap_or(&receipt.id),
         receipt.chain_id,
         receipt.sequence,
         receipt.action_type,
@@ -77,7 +80,7 @@ fn add(out: &Connection, receipt: &receipts::StoredReceipt) -> Result<(), StoreE
         issuer.get("id").unwrap_or(issuer).as_str().unwrap_or_default(),
         members.pointer("/credentialSubject/principal/id").and_then(Value::as_str),
         receipt.text,
-        receipt.hash,
+        hash.as_ref().unwrap_or(&receipt.hash),
         receipt.previous_hash,
         members["issuanceDate"].as_str(),
     ];

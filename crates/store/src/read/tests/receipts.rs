@@ -126,6 +126,8 @@ async fn a_file_of_another_program_is_read() {
     let receipt = |reader: &Reader| reader.receipt("urn:receipt:id-3").unwrap().unwrap();
     assert_eq!(receipt(&reader), receipt(store.read()));
     assert_eq!(receipt(&reader).tool_name, "edit");
+    let decisions = crate::anchored::decisions(&file, crate::read::LedgerPlace::Copy);
+    assert_eq!(decisions.unwrap(), None, "it has none, and can be verified");
     let of_chain = folder.path().join("chain.db");
     assert_eq!(store.read().export_table(Some("none"), &of_chain).unwrap(), 0);
 }
