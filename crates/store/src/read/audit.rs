@@ -32,7 +32,7 @@ use crate::upkeep::stated::{RECORDS_EXPIRED, StatedDeletions};
 use crate::upkeep::tally;
 use crate::write::chain_row::{ChainRow, SignedEnds, misfiled, row_words};
 use crate::write::checkpoint_file::{self, CHECKPOINT_FILE, FILE_MISSING, kept_checkpoint};
-use crate::write::journal_state::{lost_words, rewritten_words};
+use crate::write::journal_state::{JournalDepth, JournalState, lost_words, rewritten_words};
 use crate::write::{heads, journal, repair};
 
 /// The time within which a process signs its commits, with a margin. Until then another chain may
@@ -180,6 +180,9 @@ impl Reader {
             self.require_kept(audit, kept)?;
         }
         if let LedgerPlace::Home(home) = place {
+            if is_ours {
+                self.audit_unknown_chains(audit, home)?;
+            }
             // A start or a repair could not use them. What they name is required until a person
             // accepts that it is lost.
             for (name, text) in checkpoint_file::set_aside(home) {
@@ -253,6 +256,30 @@ impl Reader {
         self.pool.ask(|db| misfiled(db, &writers, chain_id))
     }
 
+    /// Tells of chains of which only the journals of ended processes are left.
+    fn audit_unknown_chains(&self, audit: &mut Audit, home: &Path) -> Result<(), StoreError> {
+        let writers = home.join(WRITERS);
+        for id in journal::chains(&writers) {
+            if Lock::is_held(&writers, &id) || !audit.is_wanted(&id) {
+                continue;
+            }
+            let depth = JournalDepth::Everything;
+            let read = |db: &Connection| JournalState::read(Some(db), (&writers, &id), depth);
+            let Some(state) = self.pool.ask(read)?.filter(JournalState::is_unknown) else {
+                continue;
+            };
+            match state.missing() {
+                Some(missing) => audit.fault(&id, None, missing),
+                None => audit.note(format!(
+                    "note: the tables do not know chain {id}; the next start files its {} entries \
+                     from its journal",
+                    state.entries
+                )),
+            }
+        }
+        Ok(())
+    }
+
     /// Audits the tables that repeat what receipts say, and records that have none.
     fn audit_tables(
         &self,
@@ -280,11 +307,9 @@ impl Reader {
         self.audit_records(audit)?;
         self.audit_lone_touches(audit)?;
         self.audit_meetings(audit)?;
-        if audit.wants_all() {
-            // Receipts that were filed meanwhile are in the table by now.
-            let now = self.pool.ask(heads::listed)?;
-            compare_checkpoints(audit, &checkpoints, (listed, &now));
-        }
+        // Receipts that were filed meanwhile are in the table by now.
+        let now = self.pool.ask(heads::listed)?;
+        compare_checkpoints(audit, &checkpoints, (listed, &now));
         Ok(())
     }
 
@@ -579,7 +604,7 @@ fn compare_checkpoints(audit: &mut Audit, signed: &[Head], (before, now): (&[Hea
     let known: HashSet<_> = signed.iter().map(place).collect();
     let listed: HashSet<_> = now.iter().map(place).collect();
     for head in before.iter().filter(|head| !known.contains(&place(head))) {
-        if !audit.is_expired(&head.chain_id) {
+        if audit.is_wanted(&head.chain_id) && !audit.is_expired(&head.chain_id) {
             let words = format!(
                 "the table of checkpoints lists receipt {}, which is not there or no checkpoint",
                 head.length

@@ -169,7 +169,7 @@ fn insert(
         text_of(&issuer["session_id"]),
         text_of(&action["idempotency_key"]),
         started.as_microsecond(),
-        runtime["duration_us"].as_i64(),
+        runtime["duration_us"].as_i64().unwrap_or_default(),
         status(outcome, runtime),
         code,
         message(code, text_of(&outcome["error"])),

@@ -33,8 +33,9 @@ pub(super) fn differing(row: &Row<'_>, receipt: &Value) -> Result<Vec<&'static s
         ("response_bytes", RESPONSE_BYTES),
     ] {
         let is_later = is_announced && column == DURATION;
-        let stored: i64 = row.get::<_, Option<i64>>(column)?.unwrap_or_default();
-        if !is_later && stored != runtime[name].as_i64().unwrap_or_default() {
+        // A receipt says nothing of a zero, and a record that has one always has a number.
+        let stored: Option<i64> = row.get(column)?;
+        if !is_later && stored != Some(runtime[name].as_i64().unwrap_or_default()) {
             found.push(name);
         }
     }

@@ -25,12 +25,13 @@ pub(super) const RECORD_COLUMNS: &str = "activity.server, activity.tool, activit
     activity.started_us, activity.unverified, activity.number, activity.correlation_id, \
     activity.target_basis, activity.joined, activity.duration_us, activity.arguments_bytes, \
     activity.response_bytes, activity.warnings, payloads.response_truncated, payloads.arguments, \
-    payloads.response, activity.type";
+    payloads.response, activity.type, activity.target";
 
 pub(super) const FIRST: usize = 2 + columns::COUNT;
 pub(super) const STATUS: usize = FIRST + 15;
 const STARTED: usize = FIRST + 21;
 const TYPE: usize = FIRST + 34;
+const TARGET: usize = FIRST + 35;
 const NUMBER: usize = FIRST + 23;
 
 /// The words of a receipt whose record is gone.
@@ -165,7 +166,8 @@ fn differing_texts(
     }
     let signed = action["target"].get("resource").and_then(Value::as_str);
     let system = signed.and_then(|_| action["target"]["system"].as_str());
-    if (text(row, FIRST + 19)?, text(row, FIRST + 20)?) != (system, signed) {
+    let is_named = row.get::<_, Option<i64>>(TARGET)?.is_some() == signed.is_some();
+    if !is_named || (text(row, FIRST + 19)?, text(row, FIRST + 20)?) != (system, signed) {
         found.push("target");
     }
     Ok(found)
