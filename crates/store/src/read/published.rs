@@ -66,10 +66,10 @@ impl Reader {
 fn add(out: &Connection, receipt: &receipts::StoredReceipt) -> Result<(), StoreError> {
     let members: Value = serde_json::from_str(&receipt.text).unwrap_or_default();
     let issuer = &members["issuer"];
-    // The columns of the ledger may have been edited, and the text is what is signed.
+    // The column of the ledger may have been edited, and the text is what is signed.
     let hash = SignedReceipt::parse(&receipt.text).map(|signed| signed.hash.to_string());
     let values = params![
-        members["id"].as_str().unwrap_or(&receipt.id),
+        receipt.id,
         receipt.chain_id,
         receipt.sequence,
         receipt.action_type,
