@@ -1,118 +1,29 @@
-//! A tampered ledger, verified in every way: the command line, the REST API by chain and as a
-//! whole, and copies through both. One auditor serves them all, so their verdicts are the same.
+//! A home that was edited without its signing key, as everybody sees it who reads the ledger: the
+//! command line, the REST API by chain and as a whole (which is what the page asks), and exports of
+//! the receipts in both formats. One auditor serves them all, so their verdicts are the same.
 
-mod homes;
+mod edits;
+mod kinds;
+mod stage;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
+use receipt::Hash;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use testkit::gate::Gate;
+use tempfile::TempDir;
+use testkit::foreign;
 use testkit::program::{run, stderr, stdout};
-use testkit::upstream::scripted;
 
-/// The chains of the home, oldest first: three of the command line, with a call and an end each,
-/// and the gate's, which is open.
-struct Stage {
-    gate: Gate,
-    db: Connection,
-    chains: Vec<String>,
-}
+use self::kinds::{INTACT_EXPORTS, KINDS, Kind, NOT_SIGNED, SHOWN_BY_NO_VIEW};
+use self::stage::{Prepared, Stage, call, copy, files};
+use crate::page::drive;
 
-/// A receipt: the index of its chain, and its sequence number.
-type At = (usize, i64);
-
-enum Tampering {
-    Sql(&'static str),
-    /// Replaces a receipt's text.
-    Text(At, fn(String) -> String),
-    Swap(At, At),
-    /// Repeats a receipt at the end of a chain.
-    Again(At, usize),
-}
-
-use Tampering::{Again, Sql, Swap, Text};
-
-/// Gates that share the kinds of tampering.
-const GATES: usize = 4;
-
-/// `{0}` to `{3}` are the ids of the chains.
-const KINDS: [(&str, Tampering); 24] = [
-    ("the end of a chain is gone", Sql("DELETE FROM receipts WHERE chain_id='{1}' AND sequence=2")),
-    ("the beginning is gone", Sql("DELETE FROM receipts WHERE chain_id='{1}' AND sequence=1")),
-    ("all receipts of a chain are gone", Sql("DELETE FROM receipts WHERE chain_id='{1}'")),
-    (
-        "a chain and its opening are gone",
-        Sql("DELETE FROM receipts WHERE chain_id='{1}'; DELETE FROM chains WHERE chain_id='{1}'"),
-    ),
-    (
-        "the oldest chain is gone",
-        Sql("DELETE FROM receipts WHERE chain_id='{0}'; DELETE FROM chains WHERE chain_id='{0}'"),
-    ),
-    (
-        "a chain is said to have expired",
-        Sql("DELETE FROM receipts WHERE chain_id='{1}';
-             UPDATE chains SET status='expired' WHERE chain_id='{1}'"),
-    ),
-    (
-        "the end of the last closed chain is gone",
-        Sql("DELETE FROM receipts WHERE chain_id='{2}' AND sequence=2;
-             UPDATE chains SET status='open' WHERE chain_id='{2}'"),
-    ),
-    (
-        "a receipt in the middle is gone",
-        Sql("DELETE FROM receipts WHERE chain_id='{3}' AND sequence=2"),
-    ),
-    (
-        "a receipt is in another chain",
-        Sql("UPDATE receipts SET chain_id='{1}', sequence=3 WHERE chain_id='{3}' AND sequence=3"),
-    ),
-    ("two receipts are exchanged", Swap((3, 1), (3, 2))),
-    ("two chains are exchanged in part", Swap((0, 1), (1, 1))),
-    ("a receipt comes twice", Again((3, 2), 3)),
-    ("something follows the end", Again((1, 1), 0)),
-    ("another tool", Text((1, 1), |text| text.replace("\"say\"", "\"pay\""))),
-    ("another outcome", Text((3, 2), |text| text.replace("\"success\"", "\"failure\""))),
-    (
-        "another time",
-        Text((1, 2), |text| text.replace("issuanceDate\":\"20", "issuanceDate\":\"19")),
-    ),
-    ("another signature", Text((3, 1), |text| other_signature(&text))),
-    ("no proof", Text((3, 1), |text| without(&text, "proof"))),
-    ("another sequence", Text((3, 2), |text| text.replace("\"sequence\":2", "\"sequence\":7"))),
-    (
-        "another link",
-        Text((3, 3), |text| {
-            text.replacen(
-                "previous_receipt_hash\":\"sha256:",
-                "previous_receipt_hash\":\"sha256:0",
-                1,
-            )
-        }),
-    ),
-    ("one member more", Text((1, 1), |text| text.replacen('{', "{\"x\":1,", 1))),
-    ("a member twice", Text((1, 1), |text| text.replacen('{', "{\"version\":\"0.5.0\",", 1))),
-    ("no JSON", Text((3, 2), |_| "noise".to_owned())),
-    ("half of it", Text((3, 2), |text| text[..text.len() / 2].to_owned())),
-];
-
-fn other_signature(text: &str) -> String {
-    let mut receipt: Value = serde_json::from_str(text).unwrap();
-    let value = receipt["proof"]["proofValue"].as_str().unwrap().to_owned();
-    let first = if value.as_bytes()[1] == b'A' { "uB" } else { "uA" };
-    receipt["proof"]["proofValue"] = format!("{first}{}", &value[2..]).into();
-    receipt.to_string()
-}
-
-fn without(text: &str, member: &str) -> String {
-    let mut receipt: Value = serde_json::from_str(text).unwrap();
-    receipt.as_object_mut().unwrap().shift_remove(member);
-    receipt.to_string()
-}
+/// Gates that share the kinds.
+const GATES: usize = 6;
 
 /// The verdict on each chain: whether it is valid, where it is broken, and the reason.
 type Verdicts = BTreeMap<String, (bool, Value, Value)>;
@@ -126,190 +37,321 @@ fn verdicts(answer: &Value) -> Verdicts {
     chains.map(|chain| (chain["chain_id"].as_str().unwrap().to_owned(), verdict(chain))).collect()
 }
 
-impl Stage {
-    async fn new() -> Stage {
+/// The receipts of a ledger as a third party gets them, with the public keys.
+struct Export {
+    dir: TempDir,
+    text: String,
+}
+
+impl Export {
+    /// Exports the receipts as lines and as a table, which have the same texts.
+    async fn of(stage: &Stage) -> Export {
         let dir = tempfile::tempdir().unwrap();
-        let tools = json!([{"name": "say", "annotations": {"readOnlyHint": true}}]);
-        let config = json!({"mcpServers": {"s": scripted(dir.path(), "s", &tools)}});
-        let file = dir.path().join("config.json");
-        std::fs::write(&file, config.to_string()).unwrap();
-        for _ in 0..3 {
-            let file = file.to_str().unwrap();
-            let call = ["call", "tool-read", "--tool-name=s:say", "--config", file];
-            let output = run(dir.path(), call).await;
+        let (lines, table) = (dir.path().join("r.jsonl"), dir.path().join("r.db"));
+        for (file, format) in [(&lines, "jsonl"), (&table, "sqlite")] {
+            let args = ["receipt", "export", "--format", format, "--output"];
+            let output = stage.gate.cli(&[&args[..], &[file.to_str().unwrap()]].concat()).await;
             assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         }
-        let gate = Gate::open(dir).await;
-        let client = gate.http().await;
-        for _ in 0..4 {
-            client.two_key_call("read", "s:say", json!({})).await;
-        }
-        let (_, listed) = gate.rest(Method::GET, "/api/v1/chains", None).await;
-        let chains = listed["chains"].as_array().unwrap().iter().rev();
-        let chains: Vec<String> =
-            chains.map(|chain| chain["id"].as_str().unwrap().to_owned()).collect();
-        assert_eq!(chains.len(), 4, "{listed}");
-        let db = testkit::ledger::edit(gate.home());
-        db.busy_timeout(Duration::from_secs(10)).unwrap();
-        db.execute_batch(
-            "CREATE TEMP TABLE kept_signed_receipts AS SELECT number AS place, * FROM signed_receipts;
-             CREATE TEMP TABLE kept_chains AS SELECT rowid AS place, * FROM chains;",
-        )
-        .unwrap();
-        Stage { gate, db, chains }
+        let text = String::from_utf8_lossy(&std::fs::read(lines).unwrap()).into_owned();
+        let in_table: String = texts(&table).iter().map(|text| format!("{text}\n")).collect();
+        assert_eq!(text, in_table);
+        Export { dir, text }
     }
 
-    fn text(&self, (chain, sequence): At) -> String {
-        let sql = "SELECT receipt_json FROM receipts WHERE chain_id=?1 AND sequence=?2";
-        self.db.query_row(sql, (&self.chains[chain], sequence), |row| row.get(0)).unwrap()
-    }
-
-    fn put(&self, (chain, sequence): At, text: &str) {
-        let sql = "UPDATE receipts SET receipt_json=?3 WHERE chain_id=?1 AND sequence=?2";
-        let before = self.db.total_changes();
-        self.db.execute(sql, (&self.chains[chain], sequence, text)).unwrap();
-        assert_eq!(self.db.total_changes() - before, 1);
-    }
-
-    fn tamper(&self, kind: &Tampering) {
-        match kind {
-            Sql(sql) => {
-                let named = self.chains.iter().enumerate();
-                let sql = named.fold((*sql).to_owned(), |sql, (place, id)| {
-                    sql.replace(&format!("{{{place}}}"), id)
-                });
-                let before = self.db.total_changes();
-                self.db.execute_batch(&sql).unwrap();
-                assert!(self.db.total_changes() > before, "{sql}");
-            }
-            Text(at, change) => {
-                let text = self.text(*at);
-                let changed = change(text.clone());
-                assert_ne!(changed, text);
-                self.put(*at, &changed);
-            }
-            Swap(one, other) => {
-                let (first, second) = (self.text(*one), self.text(*other));
-                self.put(*one, &second);
-                self.put(*other, &first);
-            }
-            Again((chain, sequence), onto) => {
-                let columns = "own, receipt_json, receipt_hash";
-                let sql = format!(
-                    "INSERT INTO receipts (id, chain_id, sequence, {columns})
-                     SELECT 'urn:again', ?3, (SELECT max(sequence) + 1 FROM receipts WHERE \
-                     chain_id=?3), {columns} FROM receipts WHERE chain_id=?1 AND sequence=?2"
-                );
-                let onto = &self.chains[*onto];
-                self.db.execute(&sql, (&self.chains[*chain], sequence, onto)).unwrap();
-            }
-        }
-    }
-
-    fn mend(&self) {
-        for table in ["signed_receipts", "chains"] {
-            let columns: Vec<String> = self
-                .db
-                .prepare(&format!(
-                    "SELECT name FROM pragma_table_info('{table}') WHERE name <> 'number'"
-                ))
-                .and_then(|mut names| names.query_map([], |row| row.get(0))?.collect())
-                .unwrap();
-            let columns = columns.join(", ");
-            let sql = format!(
-                "BEGIN IMMEDIATE; DELETE FROM {table};
-                 INSERT INTO {table} (rowid, {columns}) SELECT place, {columns} FROM kept_{table};
-                 COMMIT;"
-            );
-            self.db.execute_batch(&sql).unwrap();
-        }
-    }
-
-    async fn verified(&self, args: &[&str]) -> Value {
-        let output = self.gate.cli(&[&["receipt", "verify", "-o", "json"], args].concat()).await;
-        let code = output.status.code();
-        let answer: Value = serde_json::from_str(&stdout(&output))
-            .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
-        assert_eq!(code, Some(if answer["valid"] == true { 0 } else { 1 }), "{answer}");
-        answer
-    }
-
-    async fn asked(&self, path: &str) -> Value {
-        let (status, answer) = self.gate.rest(Method::GET, path, None).await;
-        assert_eq!(status, 200, "{path}: {answer}");
-        answer
-    }
-
-    /// Writes every receipt of the ledger, chain after chain, to a file that both can verify.
-    fn copy(&self) -> std::path::PathBuf {
-        let folder = self.gate.home().join("copies");
-        std::fs::create_dir_all(&folder).unwrap();
-        let sql = "SELECT receipt_json FROM receipts ORDER BY chain_id, sequence";
-        let lines: Vec<String> = self
-            .db
-            .prepare(sql)
-            .and_then(|mut texts| texts.query_map([], |row| row.get(0))?.collect())
-            .unwrap();
-        let file = folder.join("copy.jsonl");
-        std::fs::write(&file, lines.join("\n")).unwrap();
-        file
-    }
-
-    /// Verifies in every way at once: each waits a moment for receipts that may not be signed yet.
-    async fn look(&self, keys: &Path, kind: &str) -> Looks {
-        let copy = self.copy();
-        let copy = [copy.to_str().unwrap(), "--public-key", keys.to_str().unwrap()];
-        let (by_cli, by_rest, by_chain, by_cli_copy, by_rest_copy) = tokio::join!(
-            self.verified(&[]),
-            self.asked("/api/v1/chains/verify"),
-            join_all(self.chains.iter().map(|id| self.asked_of_chain(id))),
-            self.verified(&copy),
-            self.asked("/api/v1/copies/copy.jsonl/verify"),
+    /// Reports whether the command line and REST call it intact.
+    async fn is_valid(&self, stage: &Stage) -> (bool, bool) {
+        let sent = json!({"name": "r", "text": self.text});
+        let (by_cli, (status, by_rest)) = tokio::join!(
+            run(self.dir.path(), ["receipt", "verify", "r.jsonl"]),
+            stage.gate.rest(Method::POST, "/api/v1/copies/verify", Some(sent)),
         );
-        assert_eq!(verdicts(&by_cli), verdicts(&by_rest), "{kind}");
-        let mut by_cli = by_cli;
-        // The command line adds facts about all receipts.
-        by_cli.as_object_mut().unwrap().retain(|name, _| by_rest.get(name).is_some());
-        assert_eq!(by_cli, by_rest, "{kind}");
-        for (id, (status, chain)) in self.chains.iter().zip(by_chain) {
-            let verdict = verdicts(&by_cli).get(id).map(|(valid, ..)| *valid);
-            assert_eq!((status, chain["valid"].as_bool()), (200, verdict), "{kind}: {chain}");
-        }
-        assert_eq!(verdicts(&by_cli_copy), verdicts(&by_rest_copy), "{kind}");
-        assert_eq!(by_cli_copy["valid"], by_rest_copy["valid"], "{kind}");
-        Looks { ledger: by_cli["valid"] == true, copy: by_cli_copy["valid"] == true }
-    }
-
-    async fn asked_of_chain(&self, id: &str) -> (u16, Value) {
-        self.gate.rest(Method::GET, &format!("/api/v1/chains/{id}/verify"), None).await
+        assert_eq!(status, 200, "{by_rest}");
+        (by_cli.status.success(), by_rest["valid"] == true)
     }
 }
 
-/// The verdicts: true if every chain is intact.
-#[derive(Debug, PartialEq, Eq)]
-struct Looks {
-    ledger: bool,
-    copy: bool,
+/// Returns the texts of receipts in a published table.
+fn texts(table: &Path) -> Vec<String> {
+    let db = Connection::open(table).unwrap();
+    let mut statement = db.prepare("SELECT receipt_json FROM receipts ORDER BY rowid").unwrap();
+    let texts = statement.query_map([], |row| row.get(0)).unwrap();
+    texts.collect::<Result<_, _>>().unwrap()
+}
+
+/// Returns the verdict of the command line, which is that of REST.
+async fn verdict(stage: &Stage, kind: &str) -> Value {
+    let (mut by_cli, by_rest) =
+        tokio::join!(stage.verified(kind), stage.asked("/api/v1/chains/verify"));
+    // The command line adds facts about all receipts.
+    by_cli.as_object_mut().unwrap().retain(|name, _| by_rest.get(name).is_some());
+    assert_eq!(by_cli, by_rest, "{kind}");
+    by_rest
+}
+
+/// Returns the chains on which the verdict on each by itself differs from that on all.
+async fn differing(stage: &Stage, verdict: &Value) -> Vec<String> {
+    let by_chain = verdicts(verdict);
+    let mut differing = Vec::new();
+    for (letter, id) in stage.chains() {
+        let Some((is_valid, ..)) = by_chain.get(id) else { continue };
+        let alone = stage.asked(&format!("/api/v1/chains/{id}/verify")).await;
+        if alone["valid"] != *is_valid {
+            differing.push(format!("{letter} alone: {}", alone["valid"]));
+        }
+    }
+    differing
+}
+
+/// Returns what is wrong with what everybody sees of a kind.
+async fn seen(stage: &Stage, kind: &Kind, whole: &Export) -> Vec<String> {
+    let verdict = verdict(stage, kind.name).await;
+    let mut wrong = differing(stage, &verdict).await;
+    if verdict["valid"] == true || !verdict.to_string().contains(kind.found) {
+        wrong.push(verdict.to_string());
+    }
+    let export = Export::of(stage).await;
+    if export.text != whole.text {
+        let is_intact = INTACT_EXPORTS.contains(&kind.name);
+        let verdicts = export.is_valid(stage).await;
+        if verdicts != (is_intact, is_intact) {
+            wrong.push(format!("its export is valid by command line and REST: {verdicts:?}"));
+        }
+    }
+    wrong.into_iter().map(|words| format!("{}: {words}", kind.name)).collect()
+}
+
+/// Shows each kind to everybody who reads the ledger of one gate.
+async fn shown(prepared: &Prepared, kinds: &[Kind]) -> Vec<String> {
+    let stage = prepared.stage().await;
+    let whole = Export::of(&stage).await;
+    let mut wrong = Vec::new();
+    for kind in kinds {
+        stage.tamper(&kind.tampering);
+        wrong.extend(seen(&stage, kind, &whole).await);
+        stage.mend();
+    }
+    let verdict = verdict(&stage, "nothing any more").await;
+    assert_eq!(verdict["valid"], true, "{verdict}");
+    assert_eq!(whole.is_valid(&stage).await, (true, true));
+    wrong
 }
 
 #[tokio::test]
-async fn every_side_sees_the_same_tampering() {
-    // On several gates at once, since each verification waits.
-    join_all(KINDS.chunks(KINDS.len().div_ceil(GATES)).map(sees)).await;
+async fn every_edit_is_found_on_every_surface() {
+    let prepared = Prepared::new().await;
+    // Over several gates at once.
+    let chunks = KINDS.chunks(KINDS.len().div_ceil(GATES));
+    let wrong = join_all(chunks.map(|kinds| shown(&prepared, kinds))).await.concat();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), KINDS.len(), wrong.join("\n"));
 }
 
-/// Shows each kind of tampering to every side of one gate.
-async fn sees(kinds: &[(&str, Tampering)]) {
-    let stage = Stage::new().await;
-    let keys = stage.gate.dir.path().join("keys.pem");
-    let output = stage.gate.cli(&["keys", "show", "--pem"]).await;
-    std::fs::write(&keys, stdout(&output)).unwrap();
-    let whole = Looks { ledger: true, copy: true };
-    assert_eq!(stage.look(&keys, "nothing").await, whole);
-    for (kind, tampering) in kinds {
-        stage.tamper(tampering);
-        assert_eq!(stage.look(&keys, kind).await, Looks { ledger: false, copy: false }, "{kind}");
+/// Returns everything that the page, and a person at the command line, can see of the ledger.
+async fn views(stage: &Stage) -> BTreeMap<String, Value> {
+    let mut views = BTreeMap::new();
+    let mut paths: Vec<String> = [
+        "/activity?limit=100",
+        "/activity/export",
+        "/receipts?limit=100",
+        "/receipts/export",
+        "/chains",
+        "/contention?containers=true",
+        "/targets/coverage",
+        "/runs",
+        "/agents",
+        "/tokens",
+        "/servers",
+        "/servers/s/items",
+        "/tools",
+        "/keys",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for (list, name) in [("activity", "activities"), ("receipts", "receipts"), ("runs", "runs")] {
+        let page = stage.asked(&format!("/api/v1/{list}?limit=100")).await;
+        let ids = page[name].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap());
+        paths.extend(ids.map(|id| format!("/{list}/{id}")));
+    }
+    for path in paths {
+        let (_, view) = stage.gate.rest(Method::GET, &format!("/api/v1{path}"), None).await;
+        views.insert(path, view);
+    }
+    views
+}
+
+#[tokio::test]
+async fn an_edit_that_is_no_fault_changes_no_view_but_of_what_is_not_signed() {
+    let stage = Prepared::new().await.stage().await;
+    let before = views(&stage).await;
+    let unseen = SHOWN_BY_NO_VIEW.iter().map(|sql| (sql, false));
+    let mut wrong = Vec::new();
+    for (sql, is_shown) in unseen.chain(NOT_SIGNED.iter().map(|sql| (sql, true))) {
+        stage.sql(sql);
+        let verdict = verdict(&stage, sql).await;
+        let after = views(&stage).await;
+        let changed: Vec<_> =
+            before.keys().filter(|path| after.get(*path) != before.get(*path)).collect();
+        if verdict["valid"] == false {
+            wrong.push(format!("{sql} is found, so it belongs to the kinds: {verdict}"));
+        } else if is_shown == changed.is_empty() {
+            wrong.push(format!("{sql} is not found and changes {changed:?}"));
+        }
         stage.mend();
     }
-    assert_eq!(stage.look(&keys, "nothing any more").await, whole);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn a_browser_shows_that_the_ledger_is_broken() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
+    let stage = Prepared::new().await.stage().await;
+    let act = async |what: &str, args: Value| {
+        match what {
+            "tamper" => {
+                let kind = KINDS.iter().find(|kind| kind.name == args["kind"]).unwrap();
+                stage.tamper(&kind.tampering);
+            }
+            "mend" => stage.mend(),
+            what => panic!("nobody expected '{what}'"),
+        }
+        json!({})
+    };
+    // One of each class of findings.
+    let kinds = json!([
+        ["the end that no checkpoint names is gone", "the chain has 1 receipts, but had 3"],
+        ["a chain is gone with its row and its records", "but had 2 at the checkpoint"],
+        ["another outcome", "signature does not match"],
+        ["the column of the hash", "the columns hash"],
+        ["opened by another process", "the table of chains"],
+        ["no checkpoint is listed", "the table of checkpoints"],
+        ["a failed call succeeded", "its record differs"],
+        ["a record was made up", "names no receipt"],
+        ["an agent met itself", "meetings do not follow"],
+        ["a tool is on again", "signed decisions"],
+        ["checkpoint.json is noise", "checkpoint.json is not a checkpoint"],
+    ]);
+    drive(&stage.gate, "broken.mjs", json!({"kinds": kinds}), act).await;
+}
+
+/// A copy of a home over which no gate runs, with an open chain that no checkpoint names.
+struct Left {
+    dir: TempDir,
+    chain: String,
+}
+
+impl Left {
+    fn of(stage: &Stage) -> Left {
+        Left { dir: copy(stage.gate.dir.path()), chain: stage.chains()[&'k'].clone() }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// Executes SQL in which `{k}` is the id of the chain.
+    fn sql(&self, sql: &str) {
+        let sql = sql.replace("{k}", &self.chain);
+        testkit::ledger::edit(self.home()).execute_batch(&sql).unwrap();
+    }
+
+    fn length(&self) -> i64 {
+        let sql = "SELECT COUNT(*) FROM receipts WHERE chain_id=?1";
+        let db = testkit::ledger::read(self.home());
+        db.query_row(sql, [&self.chain], |row| row.get(0)).unwrap()
+    }
+
+    async fn run(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = run(self.dir.path(), args).await;
+        (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+    }
+
+    async fn verify(&self, args: &[&str]) -> (Option<i32>, String) {
+        self.run(&[&["receipt", "verify"], args].concat()).await
+    }
+}
+
+#[tokio::test]
+async fn a_cut_end_is_never_signed_over() {
+    let left = Left::of(&Prepared::new().await.stage().await);
+    left.sql("DELETE FROM receipts WHERE chain_id='{k}' AND sequence > 1");
+    for _ in 0..2 {
+        let (code, words) = left.verify(&[]).await;
+        assert_eq!(code, Some(1), "{words}");
+        assert!(words.contains("the chain has 1 receipts, but had 3"), "{words}");
+    }
+    call(left.dir.path()).await;
+    assert_eq!(left.length(), 1, "nothing was signed onto what is left");
+    let (code, words) = left.verify(&[]).await;
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("the end of the chain is missing"), "{words}");
+}
+
+#[tokio::test]
+async fn an_earlier_copy_of_the_database_is_not_used() {
+    let stage = Prepared::new().await.stage().await;
+    stage.tamper(&kinds::Tampering::Earlier);
+    let left = Left::of(&stage);
+    let (code, words) = left.run(&["call", "tool-read", "--tool-name=s:say"]).await;
+    assert_eq!(code, Some(4), "{words}");
+    assert!(words.contains("LEDGER_INCOMPLETE"), "{words}");
+    let (code, words) = left.verify(&[]).await;
+    assert_eq!(code, Some(1), "{words}");
+}
+
+#[tokio::test]
+async fn smoke_a_journal_that_is_not_filed_yet_is_a_note_and_no_fault() {
+    let left = Left::of(&Prepared::new().await.stage().await);
+    // The state that a crash leaves between a commit and its filing.
+    left.sql(
+        "DELETE FROM activity WHERE receipt_id IN
+           (SELECT id FROM receipts WHERE chain_id='{k}' AND sequence > 1);
+         DELETE FROM touches WHERE number NOT IN (SELECT number FROM activity);
+         DELETE FROM receipts WHERE chain_id='{k}' AND sequence > 1;
+         UPDATE chains SET length=1, last_hash=(SELECT receipt_hash FROM receipts
+           WHERE chain_id='{k}'), filed = filed - 2 WHERE chain_id='{k}'",
+    );
+    let (code, words) = left.verify(&[]).await;
+    assert_eq!(code, Some(0), "{words}");
+    assert!(words.contains("2 entries are in its journal"), "{words}");
+    call(left.dir.path()).await;
+    let (code, words) = left.verify(&[]).await;
+    assert_eq!(code, Some(0), "{words}");
+    assert_eq!(left.length(), 4, "both receipts, and the end");
+}
+
+#[tokio::test]
+async fn a_head_kept_elsewhere_shows_what_the_home_no_longer_does() {
+    let stage = Prepared::new().await.stage().await;
+    let earlier = Left::of(&stage);
+    let issued = stage.gate.cli(&["ledger", "head"]).await;
+    assert_eq!(issued.status.code(), Some(0), "{}", stderr(&issued));
+    let now = Left::of(&stage);
+    let before = files(&now.home());
+    let (code, head) = now.run(&["ledger", "head"]).await;
+    assert_eq!((code, &head), (Some(0), &stdout(&issued)));
+    assert!(files(&now.home()) == before, "without a running gate, it only reads");
+    let words: Vec<&str> = head.trim().split(' ').collect();
+    assert!(words.len() == 3 && words[0].starts_with("sha256:") && words[1] == "4", "{head}");
+    let receipt = std::fs::read_to_string(now.home().join("checkpoint.json")).unwrap();
+    for kept in [&head, &receipt] {
+        let (code, words) = now.verify(&["--head", kept]).await;
+        assert_eq!(code, Some(0), "{words}");
+    }
+    let other = head.replace(words[0], &Hash::of(b"another ledger").to_string());
+    let (code, words) = now.verify(&["--head", &other]).await;
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("no checkpoint has the head"), "{words}");
+    let (code, words) = now.verify(&["--head", "noise"]).await;
+    assert_eq!(code, Some(2), "{words}");
+    // An attacker who replaces the ledger replaces the file next to it as well.
+    std::fs::remove_file(earlier.home().join("checkpoint.json")).unwrap();
+    let (code, words) = earlier.verify(&[]).await;
+    assert_eq!(code, Some(0), "{words}");
+    assert!(words.contains("checkpoint.json is missing"), "{words}");
+    for kept in [&head, &receipt] {
+        let (code, words) = earlier.verify(&["--head", kept]).await;
+        assert_eq!(code, Some(1), "{words}");
+    }
 }
