@@ -463,7 +463,8 @@ fn compose_again(
     row.link = Some(link);
 }
 
-/// Issues a receipt for each call that had started and not ended.
+/// Issues a receipt for each call that had started and not ended, unless it has one: of a database that
+/// was lost, a repair may have found it.
 fn end_calls(
     db: &Connection,
     chain: &OpenChain,
@@ -486,12 +487,16 @@ fn end_calls(
         let is_unfiled = unfiled.iter().any(|row| row.entry == entry);
         if is_unfiled || filing::is_pending(db, &call.id)? {
             known.insert(call.id.clone());
-            interrupt(entry, call);
+            if !filing::has_receipt(db, &call.id)? {
+                interrupt(entry, call);
+            }
         }
     }
     // Their starts were filed, and cannot be read from the journal any more.
     for call in pending::calls(db, repair.number)? {
-        let is_known = known.contains(&call.id) || ending.contains(&*call.id);
+        let is_known = known.contains(&call.id)
+            || ending.contains(&*call.id)
+            || filing::has_receipt(db, &call.id)?;
         if !is_known && repair.may_lack_starts {
             interrupt(0, Arc::new(call));
         } else if !is_known {

@@ -746,3 +746,27 @@ async fn a_killed_repair_is_repeated() {
         assert!(steps > 8, "only {steps} steps");
     }
 }
+
+#[tokio::test]
+async fn a_call_whose_interruption_is_signed_is_not_interrupted_again() {
+    let home = Home::new();
+    let store = home.open();
+    let begun = started(Class::Write);
+    let id = begun.id.clone();
+    store.append(Entry::Started(Box::new(begun))).await.unwrap();
+    store.settled().await;
+    let left = home.copy();
+    store.close().await.unwrap();
+    let journal = journal_file(left.path(), &left.look().chains[0].id);
+    let text = fs::read(&journal).unwrap();
+    left.open().close().await.unwrap();
+    // A repair that makes the database anew finds the receipt on a page, and reads the journal again.
+    fs::write(&journal, text).unwrap();
+    change(&left, "DELETE FROM touches; DELETE FROM payloads; DELETE FROM activity");
+    change(&left, "DELETE FROM chains");
+    store::repair::repair(left.path(), None).unwrap();
+    let look = left.look();
+    assert!(look.receipt(&id).is_some());
+    assert_eq!((look.status(&id), look.chains.len()), ("interrupted", 2));
+    assert_eq!(faults(&left), Vec::<String>::new());
+}
