@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use crate::acceptance;
 use crate::database::aside::set_aside;
 use crate::database::lock::Lock;
-use crate::database::{FILE, WRITERS, transaction};
+use crate::database::{FILE, WRITERS, settings, transaction};
 use crate::error::StoreError;
 use crate::evidence::Evidence;
 use crate::evidence::finding::{Finding, FindingKind, words_of};
@@ -113,6 +113,7 @@ pub fn repair_by_step(
     reached("decided");
     if !done.is_empty() {
         sign(&db, home, &mut keys, &done)?;
+        settings::remove(&db, database::UNSIGNED)?;
     }
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     Ok(done)
@@ -246,6 +247,11 @@ fn correct_rows(
             let columns = differing.join(", ");
             done.push(format!(
                 "corrected the row of chain {chain} in the table of chains: {columns}"
+            ));
+        }
+        if ChainRow::leave_open(db, &chain)? {
+            done.push(format!(
+                "chain {chain} has no receipts, and is no longer said to have ended"
             ));
         }
         if let Some(head) = chain_row::signed_head(db, keys, &chain)? {

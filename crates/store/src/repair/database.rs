@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::rebuild;
 use crate::database::aside::set_aside;
-use crate::database::{FILE, WRITERS, timestamp};
+use crate::database::{FILE, WRITERS, settings, timestamp};
 use crate::error::StoreError;
 use crate::evidence::UNFINISHED_FILE;
 use crate::survey;
@@ -23,7 +23,10 @@ const KEPT: &str = "ledger.db.damaged-";
 /// The endings of the files that SQLite keeps next to a database.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
 
-/// The database of a home, and whether it was made by this repair.
+/// The setting of a new database until an account of the repair that made it is signed.
+pub(super) const UNSIGNED: &str = "unsigned_repair";
+
+/// The database of a home, and whether it was made by this repair, or by one that was killed.
 pub(super) struct RepairedDatabase {
     pub(super) db: Connection,
     pub(super) is_new: bool,
@@ -48,12 +51,16 @@ pub(super) fn open(
     } else {
         survey::integrity(home).unwrap_or_else(|error| vec![error.to_string()])
     };
-    let is_new = is_absent || !faults.is_empty();
+    let mut is_new = is_absent || !faults.is_empty();
     if is_new {
         done.extend(faults.iter().map(|fault| format!("damaged: {fault}")));
         replace(home, is_absent, done, reached)?;
     }
     let db = crate::open_tables(&home.join(FILE), Durability::Disk)?;
+    if !is_new && settings::get(&db, UNSIGNED)?.is_some() {
+        done.push("a repair that did not finish had made a new database".to_owned());
+        is_new = true;
+    }
     Ok(RepairedDatabase { db, is_new })
 }
 
@@ -86,6 +93,8 @@ fn replace(
         done.extend(rebuild::from_pages(&db, home, (&home.join(earlier), earlier))?);
     }
     done.extend(journals_again(&db, home)?);
+    done.push("made a new database".to_owned());
+    settings::set(&db, UNSIGNED, "")?;
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     db.close().map_err(|(_, error)| StoreError::from(error))?;
     let cannot = |error| StoreError::Write(format!("cannot write '{}': {error}", new.display()));
@@ -101,7 +110,6 @@ fn replace(
     }
     let named = fs::rename(&new, home.join(FILE));
     named.and_then(|()| File::open(home)?.sync_all()).map_err(cannot)?;
-    done.push("made a new database".to_owned());
     reached("made");
     Ok(())
 }

@@ -67,6 +67,8 @@ pub(super) fn from_damaged(
     let mut words = Vec::new();
     if let Some(damaged) = salvage::open(file, &home.join(UNFINISHED_FILE))? {
         for table in TABLES {
+            // A record whose agent or target cannot be read is made as it was signed later.
+            db.pragma_update(None, "foreign_keys", table != "activity")?;
             let copied = transaction::whole(db, |db| copy_table(db, &damaged.db, table))?;
             if copied > 0 {
                 words.push(format!("recovered {copied} rows of '{table}' from '{name}'"));

@@ -124,6 +124,17 @@ impl ChainRow {
     }
 }
 
+impl ChainRow {
+    /// Makes a row that says how its chain ended say so no more, if it has neither receipts nor a
+    /// length. Reports whether it did.
+    pub(crate) fn leave_open(db: &Connection, chain_id: &str) -> Result<bool, StoreError> {
+        let words = "UPDATE chains SET status = 'unclosed'
+            WHERE chain_id = ?1 AND status IN ('complete', 'interrupted') AND length = 0
+              AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.chain_id = chains.chain_id)";
+        Ok(db.execute(words, [chain_id])? > 0)
+    }
+}
+
 /// Says that the row of a chain is not what its receipts say.
 pub(crate) fn row_words(differing: &[&str]) -> String {
     let found = differing.join(", ");

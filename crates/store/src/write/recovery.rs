@@ -68,9 +68,16 @@ pub(crate) fn recover(
         // Its writer may have ended it properly just before its lock was taken.
         let is_left =
             abandoned(db, writers, adoption)?.iter().any(|chain| chain.number == left.number);
-        if is_left && may_close(db, (home, &known), &left, adoption, &mut recovered)? {
+        if !is_left {
+            continue;
+        }
+        if may_close(db, (home, &known), &left, adoption, &mut recovered)? {
             let left = AbandonedChain { is_gone, ..left };
             close(db, writers, keys, (left, lock, adoption), &mut recovered)?;
+        } else if is_gone && adoption == Adoption::All {
+            let words = "UPDATE chains SET status = 'unclosed' WHERE chain = ?1";
+            db.execute(words, [left.number])?;
+            recovered.notes.push(repair::gone_words(&left.chain_id));
         }
     }
     recovered.faults.iter().for_each(|fault| tracing::error!("{fault}"));
