@@ -1,6 +1,12 @@
 //! The program is repeatedly killed at work: every confirmed call is in the ledger, every begun one
 //! shows as interrupted, and every chain is intact.
 
+mod damage;
+mod hundred;
+mod random;
+mod remains;
+mod writers;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
