@@ -24,6 +24,7 @@ use crate::runs;
 
 mod alive;
 mod busy;
+mod narrowed;
 mod proxied;
 mod squatter;
 mod touched;

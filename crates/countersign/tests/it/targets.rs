@@ -2,6 +2,7 @@
 //! call that is seen twice can be recognised.
 
 mod spellings;
+mod things;
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
