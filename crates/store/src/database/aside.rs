@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use receipt::Hash;
 
@@ -25,7 +26,12 @@ pub(crate) fn keep_lines(
     name: &str,
     lines: &[String],
 ) -> Result<(String, Hash), StoreError> {
-    let kept = kept_name(name);
+    let mut kept = kept_name(name);
+    // The time in the name is in milliseconds.
+    while home.join(&kept).exists() {
+        std::thread::park_timeout(Duration::from_millis(1));
+        kept = kept_name(name);
+    }
     let cannot = |error| StoreError::Write(format!("cannot write '{kept}': {error}"));
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);

@@ -127,7 +127,11 @@ fn journals_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreErro
             continue;
         }
         let cannot = |error| StoreError::Write(format!("cannot copy '{name}': {error}"));
-        fs::copy(writers.join(name), journal).map_err(cannot)?;
+        // Whole or not at all, whenever this is killed.
+        let copy = writers.join(format!("{chain}.copy"));
+        let copied =
+            fs::copy(writers.join(name), &copy).and_then(|_| File::open(&copy)?.sync_all());
+        copied.and_then(|()| fs::rename(&copy, journal)).map_err(cannot)?;
         words.push(format!("read '{WRITERS}/{name}' again"));
     }
     Ok(words)

@@ -61,7 +61,7 @@ pub(super) fn remove_altered_receipts(
     db: &Connection,
     home: &Path,
 ) -> Result<Option<String>, StoreError> {
-    let mut altered = Vec::new();
+    db.execute_batch("CREATE TEMP TABLE altered (number INTEGER PRIMARY KEY)")?;
     let mut statement = db.prepare(
         "SELECT receipt_number, id, chain_id, sequence, receipt_hash, CAST(receipt_json AS BLOB)
          FROM receipts",
@@ -69,21 +69,24 @@ pub(super) fn remove_altered_receipts(
     let mut receipts = statement.query([])?;
     while let Some(row) = receipts.next()? {
         if !is_as_signed(row).unwrap_or(false) {
-            altered.push(row.get::<_, i64>(0)?.to_string());
+            let words = "INSERT INTO temp.altered VALUES (?1)";
+            db.prepare_cached(words)?.execute([row.get::<_, i64>(0)?])?;
         }
     }
-    let altered = altered.join(", ");
     let lines = rows(
         db,
-        &format!(
-            "SELECT number, id, chain_id, sequence, own, hex(hash) AS hash, hex(packed) AS packed
-             FROM signed_receipts WHERE number IN ({altered})"
-        ),
+        "SELECT number, id, chain_id, sequence, own, hex(hash) AS hash, hex(packed) AS packed
+         FROM signed_receipts JOIN temp.altered USING (number)",
     )?;
-    kept(db, home, ("receipts that are not as they were signed", &lines), || {
-        db.execute(&format!("DELETE FROM signed_receipts WHERE number IN ({altered})"), [])?;
+    let done = kept(db, home, ("receipts that are not as they were signed", &lines), || {
+        let words = "DELETE FROM signed_receipts WHERE number IN (SELECT number FROM temp.altered)";
+        db.execute(words, [])?;
         heads::recount(db)
-    })
+    })?;
+    drop(receipts);
+    drop(statement);
+    db.execute_batch("DROP TABLE temp.altered")?;
+    Ok(done)
 }
 
 /// Reports whether a row has what its receipt says, and the key that the receipt names signed it.

@@ -241,7 +241,17 @@ impl Journal {
         let failed = |error: io::Error| cannot(&self.path, &error);
         let hash = Hash::of_all(File::open(&self.path).map_err(failed)?).map_err(failed)?;
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let kept = format!("{name}.aside-{}", timestamp::now().replace(':', ""));
+        let beginning = format!("{name}.aside-");
+        let is_same = |kept: &String| {
+            let file = File::open(self.path.with_file_name(kept));
+            kept.starts_with(&beginning) && file.and_then(Hash::of_all).is_ok_and(|it| it == hash)
+        };
+        // A repair that made the database anew has read it again.
+        if let Some(kept) = names_beside(&self.path).into_iter().find(is_same) {
+            self.remove();
+            return Ok(Some((kept, hash)));
+        }
+        let kept = format!("{beginning}{}", timestamp::now().replace(':', ""));
         fs::rename(&self.path, self.path.with_file_name(&kept)).map_err(failed)?;
         Ok(Some((kept, hash)))
     }
@@ -336,6 +346,12 @@ pub(crate) fn unfiled(writers: &Path, chain_id: &str, filed: i64) -> Option<Unfi
 pub(crate) fn has_traces(writers: &Path, chain_id: &str) -> bool {
     let lock = writers.join(format!("{chain_id}.lock"));
     path(writers, chain_id).exists() || lock.exists()
+}
+
+/// Returns the names of the files in the folder of a file.
+fn names_beside(path: &Path) -> Vec<String> {
+    let files = path.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
+    files.filter_map(|file| file.file_name().into_string().ok()).collect()
 }
 
 /// Returns the chains that have a journal, the oldest first.
