@@ -17,7 +17,7 @@ use crate::write::heads;
 
 /// Calls without an end in chains that have ended: each call that began has a receipt by then.
 const PENDING: &str = "FROM activity WHERE status = 'pending' AND receipt_id IS NULL
-    AND chain IN (SELECT chain FROM chains WHERE status IN ('complete', 'interrupted'))";
+    AND chain IN (SELECT chain FROM chains WHERE status IN ('complete', 'interrupted', 'unclosed'))";
 
 /// Touches of records that are gone. They are made again with the records.
 const LONE_TOUCHES: &str = "FROM touches WHERE number NOT IN (SELECT number FROM activity)";
