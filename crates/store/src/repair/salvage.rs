@@ -63,12 +63,11 @@ pub(super) fn open(file: &Path, new: &Path) -> Result<Option<Opened>, StoreError
     let cannot = |error| StoreError::Write(format!("cannot copy '{}': {error}", file.display()));
     for template in [None, Some(new)] {
         mended_copy(file, &copy, template).map_err(cannot)?;
-        let db = opened(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE);
-        let copy = Opened { db: Connection::open_in_memory()?, copy: Some(copy.clone()) };
-        if let Some(db) = db {
-            return Ok(Some(Opened { db, ..copy }));
+        if let Some(db) = opened(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            return Ok(Some(Opened { db, copy: Some(copy) }));
         }
     }
+    remove(&copy);
     Ok(None)
 }
 
@@ -178,7 +177,8 @@ fn width(kind: u64) -> Option<usize> {
     usize::try_from(bytes).ok().filter(|bytes| *bytes < WIDTH_MAX)
 }
 
-/// Returns the content of a row after its header, of these lengths. It may go on on pages of its own.
+/// Returns the content of a row. The lengths are those of its header, which ends here, and of the
+/// content; what does not fit on the page continues on pages of its own.
 fn payload(page: &[u8], (header, length): (usize, usize), file: Option<&File>) -> Option<Vec<u8>> {
     let within = length_within(header + length).checked_sub(header)?;
     let mut content = page.get(..within)?.to_vec();
@@ -299,5 +299,10 @@ mod tests {
             opened.close();
             assert!(!home.path().join(COPY).exists());
         }
+        for path in [&file, &new] {
+            fs::write(path, [0x5a; PAGE]).unwrap();
+        }
+        assert!(open(&file, &new).unwrap().is_none());
+        assert!(!home.path().join(COPY).exists(), "nothing is left behind");
     }
 }
