@@ -168,7 +168,7 @@ pub(crate) fn complete(dir: &Path) -> Result<Vec<String>, StoreError> {
     let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|file| file.path());
     let secret = files.filter(|path| path.to_string_lossy().ends_with(SECRET_ENDING));
     let mut words = Vec::new();
-    // One that cannot be used is told when something needs it.
+    // A key that cannot be used is reported once something needs it.
     for key in secret.filter_map(|path| read(&path).ok()) {
         let fingerprint = key.public().fingerprint().to_string();
         let public = path(dir, &fingerprint, PUBLIC_ENDING);

@@ -119,8 +119,8 @@ pub fn repair_by_step(
     Ok(done)
 }
 
-/// Moves the receipts that are not as they were signed, and fills the places that are free with those of
-/// copies, and of pages that no table has; returns what was done, in words.
+/// Moves away receipts that are not as they were signed, and fills free places with receipts from copies
+/// and from unused pages of the database; returns what was done, in words.
 fn receipts_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
     let mut done: Vec<String> = strangers::remove_altered_receipts(db, home)?.into_iter().collect();
     done.extend(rebuild::from_copies(db, home)?);
@@ -132,7 +132,7 @@ fn receipts_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreErro
     Ok(done)
 }
 
-/// Makes the touches of resources repeat what receipts say; returns what was done, in words.
+/// Restores the touches of resources from the receipts; returns what was done, in words.
 fn touches_again(db: &Connection, home: &Path) -> Result<Vec<String>, StoreError> {
     let mut done: Vec<String> = strangers::remove_lone_touches(db, home)?.into_iter().collect();
     if rebuild::lacks_touches(db)? {

@@ -89,7 +89,7 @@ async fn verdict(stage: &Stage, kind: &str) -> Value {
     by_rest
 }
 
-/// Returns the chains on which the verdict on each by itself differs from that on all.
+/// Returns the chains whose own verdict differs from the one on the whole ledger.
 async fn differing(stage: &Stage, verdict: &Value) -> Vec<String> {
     let by_chain = verdicts(verdict);
     let mut differing = Vec::new();

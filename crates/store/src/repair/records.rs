@@ -53,8 +53,8 @@ pub(super) fn make(db: &Connection, keys: &[PublicKey]) -> Result<Option<String>
     )))
 }
 
-/// Makes the records that are not what their receipts say repeat them; returns what was done, in words.
-/// What they said is kept in a file.
+/// Restores records that differ from their receipts; returns what was done, in words. Their old content
+/// is kept in a file.
 pub(super) fn correct(
     db: &Connection,
     home: &Path,

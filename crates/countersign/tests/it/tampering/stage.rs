@@ -1,5 +1,5 @@
 //! A home with something in every table of its ledger, and a gate that runs over a copy of it. The
-//! gate writes nothing by itself, so that everything can be edited and mended while it runs.
+//! gate writes nothing on its own, so tests can edit and restore everything while it runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -127,7 +127,7 @@ async fn an_object_by_its_address_and_by_its_key_is_one_thing() {
     assert_met(&gate, &["read-write web s3://b/a/k".to_owned()]).await;
 }
 
-/// The objects of a bucket are told apart, and each lies in the bucket.
+/// Objects of one bucket are different resources, each inside the bucket.
 #[tokio::test]
 async fn objects_of_a_bucket_are_not_the_bucket() {
     let (gate, _) = two_servers().await;
@@ -165,8 +165,8 @@ async fn a_join_names_each_of_its_tables() {
         .await;
 }
 
-/// The file that a command changes has its real name, whoever runs the command: the built-in shell, or
-/// an agent whose hook tells of it.
+/// A file that a command changes is recorded under its real name, whether the built-in shell runs the
+/// command or an agent that reports it with a hook.
 #[tokio::test]
 async fn a_command_names_the_file_that_it_changes() {
     let gate = gate().await;
@@ -197,7 +197,7 @@ async fn a_command_names_the_file_that_it_changes() {
     assert_met(&gate, &[format!("write-write filesystem {file}")]).await;
 }
 
-/// A path that begins with `~` is in the home of whoever expands it; the gate's own tools do not.
+/// `~` is the home of whoever expands it. The gate's own tools do not expand it.
 #[tokio::test]
 async fn a_path_in_the_home_has_its_real_name() {
     let gate = gate().await;
